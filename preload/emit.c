@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The marking path.  After the constructor it needs the vDSO clock, atomics
+ * and futex, nothing else.  include/internal/ring.h draws the protocol.
+ */
+#include "shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal/ring.h"
+#include "internal/sys.h"
+#include "internal/util.h"
+
+/*
+ * The kernel keeps the id of a thread in its CPU clock's id, which the C
+ * library tells without a system call.  The function has moved from libpthread
+ * to libc in 2.34: the old version is asked for, and may be missing.
+ */
+#if defined(__x86_64__)
+__asm__(".symver pthread_getcpuclockid, pthread_getcpuclockid@GLIBC_2.2.5");
+#elif defined(__aarch64__)
+__asm__(".symver pthread_getcpuclockid, pthread_getcpuclockid@GLIBC_2.17");
+#endif
+extern __typeof__(pthread_getcpuclockid) pthread_getcpuclockid __attribute__((weak));
+
+static _Thread_local struct {
+	pid_t pid;	    /* the process in which tid was found */
+	pid_t tid;
+	uint32_t took_ns;   /* the previous marker */
+	volatile bool open; /* between claiming and publishing */
+	volatile uint64_t claimed; /* the position, and 1; 0: not known yet */
+	bool met;	      /* the collector has this thread's counters open */
+	char *volatile frame; /* of the marker in progress, or NULL */
+} self __attribute__((tls_model("initial-exec")));
+
+static pid_t thread_id(pid_t stale)
+{
+	clockid_t clock;
+	pid_t tid;
+
+	if (!pthread_getcpuclockid || pthread_getcpuclockid(pthread_self(), &clock) != 0)
+		return sys_gettid();
+	tid = (pid_t) ~(clock >> 3);
+	/* A raw clone copies its parent's thread descriptor as it is. */
+	return tid == stale ? sys_gettid() : tid;
+}
+
+/* The calling process; finds out where the guard page was wiped by a fork. */
+static pid_t identify(void)
+{
+	pid_t pid = atomic_load_explicit(&shim.guard->pid, memory_order_relaxed);
+
+	if (pid && pid == self.pid)
+		return pid;
+
+	self.tid = thread_id(self.pid ? self.tid : 0);
+	if (!pid) {
+		/*
+		 * The only thread of a forked child is its main thread.  Load
+		 * the ring's page tables now: no page of it is touched while a
+		 * claim is open.
+		 */
+		pid = self.tid;
+		atomic_store_explicit(&shim.guard->pid, pid, memory_order_relaxed);
+		(void)atomic_load_explicit(&shim.ring->head, memory_order_relaxed);
+		self.took_ns = 0;
+	}
+	self.met = false;
+	self.pid = pid;
+	return pid;
+}
+
+static uint32_t hash(const char *s)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 16777619u;
+	return h;
+}
+
+/* Longer names end in '~' and a hash of the whole, so that different ones stay different. */
+static void copy_name(char *to, const char *name)
+{
+	const size_t limit = 70;
+	size_t n = strnlen(name, limit + 1);
+	uint32_t h;
+
+	if (n <= limit) {
+		memcpy(to, name, n + 1);
+		return;
+	}
+	n = limit;
+	while (n > limit - 4 && ((uint8_t)name[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(to, name, n);
+	to[n++] = '~';
+	h = hash(name);
+	for (int shift = 28; shift >= 0; shift -= 4)
+		to[n++] = "0123456789abcdef"[h >> shift & 15];
+	to[n] = '\0';
+}
+
+/* The kernel marks the word when the collector dies, however it dies. */
+static bool collector_is_gone(void)
+{
+	uint32_t owner = atomic_load_explicit(&shim.page->owner, memory_order_relaxed);
+
+	return owner == 0 || (owner & FUTEX_OWNER_DIED);
+}
+
+static bool is_stalled(void)
+{
+	return atomic_load_explicit(&shim.page->stalled, memory_order_relaxed);
+}
+
+/* D1: partner of the collector's D2. */
+static void ring_doorbell(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&shim.page->sleeps, memory_order_relaxed) ||
+		!atomic_exchange_explicit(&shim.page->sleeps, 0, memory_order_relaxed))
+		return;
+	atomic_fetch_add_explicit(&shim.page->doorbell, 1, memory_order_relaxed);
+	sys_futex_wake(&shim.page->doorbell, 1);
+}
+
+/* One marker's patience: short slices first, so that a death is noticed at once. */
+struct patience {
+	uint64_t until_ns;
+	unsigned slice;
+};
+
+/* Sleeps on the word for the next slice.  False: no more waiting. */
+static bool wait_slice(struct patience *p, const void *word, uint32_t value)
+{
+	static const uint8_t slice_ms[] = { 1, 1, 2, 4, 10 };
+	uint64_t left = saturating_sub(p->until_ns, now_ns());
+	uint64_t slice_ns = slice_ms[p->slice] * NSEC_PER_MSEC;
+
+	if (collector_is_gone() || is_stalled())
+		return false;
+	if (!left) {
+		atomic_store_explicit(&shim.page->stalled, 1, memory_order_relaxed);
+		return false;
+	}
+	if (p->slice < ARRAY_SIZE(slice_ms) - 1)
+		p->slice++;
+	sys_futex_wait(word, value, MIN(left, slice_ns));
+	return true;
+}
+
+/* Waits until the collector has read the counters for this record. */
+static void wait_acknowledged(struct jphase_record *rec, uint64_t position, struct patience *p)
+{
+	uint32_t waiting = ring_futex_value(ring_state(RING_WAITING, 0, position));
+
+	if (!ring_wait_begin(rec, position))
+		return;
+	while (!ring_is_acknowledged(rec, position))
+		if (!wait_slice(p, ring_futex(rec), waiting))
+			return;
+}
+
+/* Waits for the slot that is in the way.  False: no more waiting. */
+static bool wait_for_space(uint64_t position, struct patience *p)
+{
+	struct jphase_record *rec = ring_slot(shim.ring, shim.records, position);
+	uint64_t before = position - shim.records;
+	uint64_t state;
+
+	ring_doorbell();
+	ring_wait_begin(rec, before);
+	state = atomic_load_explicit(&rec->state, memory_order_acquire);
+	if (ring_distance(ring_position_of(state), position) >= 0)
+		return true;
+	return wait_slice(p, ring_futex(rec), ring_futex_value(state));
+}
+
+static bool claim(pid_t pid, bool may_wait, struct patience *p, uint64_t *ret_position)
+{
+	self.claimed = 0;
+	self.open = true;
+	while (!ring_claim(shim.ring, shim.records, pid, ret_position)) {
+		if (may_wait && wait_for_space(*ret_position, p))
+			continue;
+		self.open = false;
+		atomic_fetch_add_explicit(&shim.ring->dropped, 1, memory_order_relaxed);
+		return false;
+	}
+	self.claimed = *ret_position + 1;
+	return true;
+}
+
+/*
+ * siglongjmp has left a marker of this thread, perhaps inside its claim, which
+ * would hold up everybody behind it.  Should that marker be only interrupted
+ * after all, by a handler on a stack of its own, it finds its claim revoked.
+ */
+static void retire_left_claim(pid_t pid)
+{
+	uint64_t position = self.claimed - 1;
+
+	if (self.open && self.claimed)
+		ring_retire(ring_slot(shim.ring, shim.records, position), pid, position);
+	self.open = false;
+}
+
+static void copy_payload(struct jphase_record *to, const struct jphase_record *from)
+{
+	const size_t state = offsetof(struct jphase_record, clock_ns);
+
+	memcpy((char *)to + state, (const char *)from + state, sizeof(*to) - state);
+}
+
+static bool is_region(enum jphase_kind kind)
+{
+	return kind == JPHASE_BEGIN || kind == JPHASE_END;
+}
+
+/*
+ * Nothing but the trap: a longer instruction would be replaced by a call that
+ * forked children cannot make.
+ */
+__attribute__((noinline, noclone)) void jphase_probe_site(uint64_t position)
+{
+	__asm__ volatile("nop" : : "r"(position) : "memory");
+}
+
+static bool publish(struct jphase_record *prepared, bool may_wait, struct patience *p,
+	uint64_t *ret_position)
+{
+	pid_t pid = (pid_t)prepared->pid;
+	struct jphase_record *rec;
+	bool published;
+
+	if (!claim(pid, may_wait, p, ret_position))
+		return false;
+	rec = ring_slot(shim.ring, shim.records, *ret_position);
+	copy_payload(rec, prepared);
+	/* Before publishing: who sees the record finds the sample. */
+	if (shim.samples && is_region((enum jphase_kind)prepared->kind))
+		jphase_probe_site(*ret_position);
+	published = ring_publish(rec, pid, *ret_position);
+	self.open = false;
+	if (!published) {
+		ring_return_retired(rec, shim.records, pid);
+		atomic_fetch_add_explicit(&shim.ring->revoked, 1, memory_order_relaxed);
+	}
+	return published;
+}
+
+/* What needs no counters can lie in the ring until somebody looks, or a quarter is full. */
+static bool is_urgent(const struct jphase_record *rec, uint64_t position)
+{
+	return rec->kind == JPHASE_PHASE ||
+	       (is_region((enum jphase_kind)rec->kind) && shim.regions && !shim.samples) ||
+	       (position & (shim.records / 4 - 1)) == 0;
+}
+
+/*
+ * wait_ns 0: do not wait.  A marker that interrupts another one of its thread
+ * never waits for space; while that one holds an open claim it waits for
+ * nothing, since the collector cannot pass the claim.
+ */
+static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
+{
+	struct patience patience = { .until_ns = prepared->clock_ns + wait_ns };
+	char *here = __builtin_frame_address(0), *outer = self.frame;
+	/* Stacks grow down: a frame that is not above ours was left by siglongjmp. */
+	bool nested = outer && here < outer, inside_claim = nested && self.open;
+	uint64_t claimed = self.claimed;
+	bool waits = wait_ns && !inside_claim && !is_stalled();
+	bool for_space = waits && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL);
+	uint64_t position, took;
+
+	if (outer && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL))
+		retire_left_claim((pid_t)prepared->pid);
+	self.frame = here;
+	prepared->took_ns = self.took_ns;
+	if (nested)
+		prepared->flags |= JPHASE_FLAG_NESTED;
+	if (wait_ns && !waits)
+		prepared->flags |= JPHASE_FLAG_UNWAITED;
+	if (publish(prepared, for_space, &patience, &position)) {
+		if (waits || (shim.rings && is_urgent(prepared, position)))
+			ring_doorbell();
+		if (waits)
+			wait_acknowledged(ring_slot(shim.ring, shim.records, position), position,
+				&patience);
+		self.met |= waits && is_region((enum jphase_kind)prepared->kind);
+	}
+	took = now_ns() - prepared->clock_ns;
+	self.took_ns = (uint32_t)MIN(took, (uint64_t)UINT32_MAX);
+	self.frame = nested ? outer : NULL;
+	self.claimed = claimed;
+	self.open = inside_claim;
+}
+
+static void prepare(struct jphase_record *rec, const struct marker *marker)
+{
+	const char *name = marker->name;
+
+	rec->clock_ns = now_ns();
+	rec->id = marker->id;
+	rec->value = marker->value;
+	rec->pid = (uint32_t)identify();
+	rec->tid = (uint32_t)self.tid;
+	rec->kind = (uint8_t)marker->kind;
+	rec->flags = marker->flags;
+	rec->reserved = 0;
+	if (name && name[0])
+		copy_name(rec->name, name);
+	else
+		copy_name(rec->name, marker->kind == JPHASE_END ? "" : "(unnamed)");
+}
+
+/* How long a marker of that kind waits for its counters. */
+static uint64_t wait_of(enum jphase_kind kind)
+{
+	if (kind == JPHASE_PHASE)
+		return shim.waits ? MARKER_WAIT_NS : 0;
+	if (is_region(kind) && shim.regions)
+		return shim.samples && self.met ? 0 : MARKER_WAIT_NS;
+	return 0;
+}
+
+/* Any thread, any signal context.  No locks, no allocation, no descriptors. */
+void emit(const struct marker *marker)
+{
+	struct jphase_record rec;
+	int saved_errno = errno;
+
+	if (!shim.ring || collector_is_gone())
+		return;
+	prepare(&rec, marker);
+	if (!atomic_load_explicit(&shim.marked, memory_order_relaxed))
+		atomic_store_explicit(&shim.marked, true, memory_order_relaxed);
+	emit_record(&rec, wait_of(marker->kind));
+	errno = saved_errno;
+}
+
+/* Destructor only. */
+void emit_exit(bool first)
+{
+	struct jphase_record rec;
+
+	if (collector_is_gone())
+		return;
+	prepare(&rec, &(struct marker){ .kind = JPHASE_EXIT, .name = "exit" });
+	emit_record(&rec, first ? EXIT_WAIT_NS : shim.waits ? MARKER_WAIT_NS : 0);
+}
