@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* jphase report: shows recordings. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "log.h"
+#include "report/format.h"
+#include "schema.h"
+
+#define LOCK_WAIT_NS  (2 * NSEC_PER_SEC)
+#define LOCK_RETRY_NS (5 * NSEC_PER_MSEC)
+#define WIDTH_DEFAULT 80
+#define WIDTH_LEAST   40
+#define WIDTH_MOST    1000
+
+static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format };
+static const char *const format_names[] = { "table", "json", "csv", NULL };
+static const char *const by_names[] = { "phase", "name", "process", NULL };
+
+static struct {
+	int format;
+	int by;
+	bool all;
+	const char *output;
+} report;
+
+static const struct opt report_opts[] = {
+	OPT_CHOICE('f', "format", &report.format, format_names, "FORMAT",
+		"table, json or csv (default: table)", NULL),
+	OPT_CHOICE('b', "by", &report.by, by_names, "WHAT",
+		"one row per phase, name or process (default: phase)", NULL),
+	OPT_FLAG(
+		'a', "all", &report.all, "all metrics in the table, not only the usual ones", NULL),
+	OPT_STR('o', "output", &report.output, "FILE", "write there instead of standard output",
+		NULL),
+	OPT_END,
+};
+
+/* --- finding --- */
+
+static bool is_recording_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return str_starts(name, "jphase-") && length > strlen(".msgpack") &&
+	       str_eq(name + length - strlen(".msgpack"), ".msgpack");
+}
+
+/* Its name, to be freed, or NULL. */
+static char *newest_recording(void)
+{
+	DIR *dir = opendir(".");
+	struct timespec newest = { 0, 0 };
+	char *found = NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		struct stat st;
+		char *name;
+
+		if (!is_recording_name(entry->d_name) || stat(entry->d_name, &st) < 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		if (found && timespec_ns(&st.st_mtim) <= timespec_ns(&newest))
+			continue;
+		name = strdup(entry->d_name);
+		if (!name)
+			continue;
+		free(found);
+		found = name;
+		newest = st.st_mtim;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* --- reading --- */
+
+/* The collector holds the lock until the recording is complete.  False: still held. */
+static bool wait_for_lock(int fd)
+{
+	uint64_t deadline = now_ns() + LOCK_WAIT_NS;
+	struct timespec pause = ns_timespec(LOCK_RETRY_NS);
+
+	for (;;) {
+		int err = SYS_RESULT(flock(fd, LOCK_SH | LOCK_NB));
+
+		if (err != -EWOULDBLOCK && err != -EINTR)
+			return true;
+		if (now_ns() >= deadline)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void say_failure(const char *file, int err)
+{
+	switch (err) {
+	case -EBADMSG: say("%s is not a jphase recording", file); break;
+	case -ENODATA: say("%s ends within its header: nothing was recorded", file); break;
+	case -EPROTONOSUPPORT:
+		say("%s was recorded by a later version of jphase; this one (%s) reads version %d",
+			file, JPHASE_VERSION, SCHEMA_VERSION);
+		break;
+	case -EILSEQ:
+		say("%s is damaged; the report shows what comes before the damage", file);
+		break;
+	default: say("cannot read %s: %s", file, strerror(-err)); break;
+	}
+}
+
+static bool is_empty_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+static int read_file(struct model *m, const char *file)
+{
+	bool is_input = str_eq(file, "-");
+	int fd = is_input ? STDIN_FILENO : sys_open(file, O_RDONLY, 0);
+	bool locked;
+	int err;
+
+	if (fd < 0) {
+		say("cannot read %s: %s", file, strerror(-fd));
+		return fd;
+	}
+	locked = is_input || wait_for_lock(fd);
+	err = model_read(m, fd, file);
+	if (err == -EBADMSG && is_empty_file(fd)) {
+		say("%s is empty: nothing was recorded", file);
+		goto out;
+	}
+	if (err < 0)
+		say_failure(file, err);
+	else if (!locked)
+		say("%s is still being written; the report shows what is there", file);
+	else if (!m->runs[m->run_count - 1].complete)
+		say("%s: recording is incomplete; the report shows what is there", file);
+out:
+	if (!is_input)
+		sys_close(fd);
+	return err;
+}
+
+/* Reads all that can be read; the status tells of the rest. */
+static int read_files(struct model *m, int count, char **files)
+{
+	int status = EXIT_OK;
+
+	for (int i = 0; i < count; i++)
+		if (read_file(m, files[i]) < 0)
+			status = EXIT_FAILED;
+	return status;
+}
+
+static int read_newest(struct model *m)
+{
+	char *file = newest_recording();
+	int status;
+
+	if (!file) {
+		say("no recording here (jphase-*.msgpack): name one, or make one with "
+		    "`jphase run -- PROGRAM`");
+		return EXIT_FAILED;
+	}
+	inform("%s", file);
+	status = read_files(m, 1, &file);
+	free(file);
+	return status;
+}
+
+/* --- writing --- */
+
+static unsigned terminal_width(int fd)
+{
+	const char *columns = getenv("COLUMNS");
+	unsigned long width = columns ? strtoul(columns, NULL, 10) : 0;
+	struct winsize size;
+
+	if (width == 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
+		width = size.ws_col;
+	if (width == 0)
+		width = WIDTH_DEFAULT;
+	return (unsigned)MAX(MIN(width, (unsigned long)WIDTH_MOST), (unsigned long)WIDTH_LEAST);
+}
+
+static bool wants_colour(int fd)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return isatty(fd) && !(no && *no);
+}
+
+static int write_report(const struct model *m, FILE *out)
+{
+	struct report_options options = {
+		.by = (enum model_by)report.by,
+		.all = report.all,
+		.colour = wants_colour(fileno(out)),
+		.width = terminal_width(fileno(out)),
+	};
+
+	/* One thread writes here, and much. */
+	__fsetlocking(out, FSETLOCKING_BYCALLER);
+	formats[report.format]->render(m, &options, out);
+	errno = 0;
+	if (fflush(out) == 0 && !ferror(out))
+		return EXIT_OK;
+	say("cannot write the report: %s", strerror(errno ? errno : EIO));
+	return EXIT_FAILED;
+}
+
+static int show(const struct model *m)
+{
+	FILE *out = stdout;
+	int status;
+
+	/* Who closes the pipe has seen enough: end without a word. */
+	signal(SIGPIPE, SIG_DFL);
+	if (report.output)
+		out = fopen(report.output, "we");
+	if (!out) {
+		say("cannot write %s: %s", report.output, strerror(errno));
+		return EXIT_FAILED;
+	}
+	status = write_report(m, out);
+	if (report.output && fclose(out) != 0 && status == EXIT_OK) {
+		say("cannot write %s: %s", report.output, strerror(errno));
+		status = EXIT_FAILED;
+	}
+	return status;
+}
+
+static int run_report(int count, char **files)
+{
+	struct model *m;
+	int status;
+	int shown = EXIT_OK;
+
+	if (model_open(&m) < 0) {
+		say("out of memory");
+		return EXIT_FAILED;
+	}
+	status = count ? read_files(m, count, files) : read_newest(m);
+	if (m->run_count && model_finish(m, (enum model_by)report.by) < 0) {
+		say("out of memory");
+		shown = EXIT_FAILED;
+	} else if (m->run_count) {
+		shown = show(m);
+	}
+	model_close(m);
+	return shown != EXIT_OK ? shown : status;
+}
+
+/*
+ * Options may stand behind files: `jphase report FILE --by name`.  Moves the
+ * files to the front of argv + 1; returns how many, or -EINVAL.
+ */
+static int parse_words(int argc, char **argv, char error[CLI_ERROR_ROOM])
+{
+	bool options = true;
+	int files = 0;
+	int at = 0; /* the word before those that are still to be parsed */
+
+	for (;;) {
+		int words = options ? cli_parse(report_opts, argc - at, argv + at, error) : 1;
+
+		if (words < 0)
+			return words;
+		options &= words == 1 || !str_eq(argv[at + words - 1], "--");
+		at += words;
+		if (at >= argc)
+			break;
+		argv[1 + files++] = argv[at];
+	}
+	return files;
+}
+
+static int cmd_report_run(int argc, char **argv)
+{
+	char error[CLI_ERROR_ROOM];
+	int files = parse_words(argc, argv, error);
+
+	if (files < 0) {
+		say("%s", error);
+		return EXIT_USAGE;
+	}
+	return run_report(files, argv + 1);
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.usage = "[options] [FILE...]",
+	.summary = "show what phases cost; without FILE, of the newest recording here",
+	.opts = report_opts,
+	.run = cmd_report_run,
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The ways a model can be shown. */
+#ifndef REPORT_FORMAT_H
+#define REPORT_FORMAT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "report/model.h"
+
+struct report_options {
+	enum model_by by;
+	bool all; /* columns, also those that are of little use to most */
+	bool colour;
+	unsigned width; /* of the terminal */
+};
+
+struct report_format {
+	const char *name;
+	/* The model has at least one run.  Errors show in the stream's state. */
+	void (*render)(const struct model *m, const struct report_options *o, FILE *out);
+};
+
+extern const struct report_format table_format;
+extern const struct report_format json_format;
+extern const struct report_format csv_format;
+
+#endif

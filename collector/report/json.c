@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/util.h"
+#include "report/format.h"
+#include "report/json_text.h"
+
+/* --- writing --- */
+
+/* Puts commas and line breaks where they belong. */
+struct writer {
+	FILE *out;
+	unsigned depth;
+	unsigned flat; /* depth from which on all is in one line; 0: none */
+	bool empty;
+};
+
+static void next_item(struct writer *w)
+{
+	if (!w->empty)
+		putc(',', w->out);
+	if (w->flat)
+		fputs(w->empty ? "" : " ", w->out);
+	else if (w->depth)
+		fprintf(w->out, "\n%*s", (int)(2 * w->depth), "");
+	w->empty = false;
+}
+
+static void open_bracket(struct writer *w, char bracket)
+{
+	putc(bracket, w->out);
+	w->depth++;
+	w->empty = true;
+}
+
+static void close_bracket(struct writer *w, char bracket)
+{
+	bool was_empty = w->empty;
+
+	w->depth--;
+	if (!w->flat && !was_empty)
+		fprintf(w->out, "\n%*s", (int)(2 * w->depth), "");
+	if (w->flat > w->depth)
+		w->flat = 0;
+	putc(bracket, w->out);
+	w->empty = false;
+}
+
+static void key(struct writer *w, const char *name)
+{
+	next_item(w);
+	json_string(w->out, name);
+	fputs(": ", w->out);
+}
+
+static void open_object(struct writer *w, const char *name)
+{
+	if (name)
+		key(w, name);
+	else
+		next_item(w);
+	open_bracket(w, '{');
+}
+
+/* All that is in it stands in one line. */
+static void open_flat_object(struct writer *w)
+{
+	open_object(w, NULL);
+	w->flat = w->depth;
+}
+
+static void open_array(struct writer *w, const char *name)
+{
+	key(w, name);
+	open_bracket(w, '[');
+}
+
+static void put_text(struct writer *w, const char *name, const char *text)
+{
+	key(w, name);
+	json_string(w->out, text);
+}
+
+static void put_number(struct writer *w, const char *name, uint64_t number)
+{
+	key(w, name);
+	fprintf(w->out, "%" PRIu64, number);
+}
+
+static void put_number_or_null(struct writer *w, const char *name, uint64_t number, bool known)
+{
+	if (known)
+		put_number(w, name, number);
+	else
+		put_text(w, name, NULL);
+}
+
+static void put_bool(struct writer *w, const char *name, bool value)
+{
+	key(w, name);
+	fputs(value ? "true" : "false", w->out);
+}
+
+static void put_real(struct writer *w, const char *name, double value)
+{
+	key(w, name);
+	if (isfinite(value))
+		fprintf(w->out, "%.15g", value);
+	else
+		fputs("null", w->out);
+}
+
+static void put_timestamp(struct writer *w, const struct run *run, uint64_t time_ns)
+{
+	key(w, "timestamp");
+	fprintf(w->out, "%" PRId64, run_timestamp_us(run, time_ns));
+}
+
+/* --- parts --- */
+
+struct json {
+	struct writer w;
+	const struct model *model;
+	size_t *order; /* the columns by name */
+};
+
+static void put_metric(struct json *j, const struct column *c, const struct value *v)
+{
+	char number[NUMBER_ROOM];
+	char quality[QUALITY_ROOM];
+
+	open_flat_object(&j->w);
+	put_text(&j->w, "name", c->name);
+	key(&j->w, "value");
+	value_number(v, c->unit, number);
+	fputs(v->state == VALUE_COUNTED ? number : "null", j->w.out);
+	put_text(&j->w, "unit", unit_name(c->unit));
+	put_text(&j->w, "source", c->source);
+	value_quality(v, quality);
+	put_text(&j->w, "quality", quality);
+	key(&j->w, "coverage");
+	if (v->state == VALUE_COUNTED)
+		fprintf(j->w.out, "%.4f", v->coverage);
+	else
+		fputs("null", j->w.out);
+	if (v->state == VALUE_COUNTED && v->step_us)
+		put_number(&j->w, "error", v->error);
+	close_bracket(&j->w, '}');
+}
+
+static void put_metrics(struct json *j, const struct row *row)
+{
+	open_array(&j->w, "metrics");
+	for (size_t i = 0; i < j->model->column_count; i++) {
+		size_t column = j->order[i];
+		struct value v = model_value(j->model, row, column);
+
+		if (v.state != VALUE_MISSING)
+			put_metric(j, &j->model->columns[column], &v);
+	}
+	close_bracket(&j->w, ']');
+}
+
+static void put_amounts(struct json *j, const struct amount *amount)
+{
+	if (!amount)
+		return;
+	open_object(&j->w, "values");
+	for (; amount; amount = amount->next)
+		put_real(&j->w, amount->name, amount->sum);
+	close_bracket(&j->w, '}');
+}
+
+static void put_row(struct json *j, const struct row *row, size_t index, enum model_by by)
+{
+	struct writer *w = &j->w;
+	char quality[QUALITY_ROOM];
+
+	open_object(w, NULL);
+	put_number(w, "index", index);
+	put_text(w, "name", row->name);
+	if (by == BY_PHASE) {
+		put_text(w, "start_token", row->name);
+		put_text(w, "end_token", row->next);
+	}
+	put_timestamp(w, &j->model->runs[row->run], row->begin_ns);
+	put_number(w, "duration_ms", row->duration_ns / NSEC_PER_MSEC);
+	put_number(w, "duration_ns", row->duration_ns);
+	put_number_or_null(w, "pid", (uint64_t)row->pid, row->pid > 0);
+	put_number_or_null(w, "tid", row->tid, row->tid > 0);
+	put_number(w, "run", row->run);
+	put_number(w, "count", row->count);
+	row_quality(row, quality);
+	put_text(w, "quality", quality[0] ? quality : "exact");
+	put_amounts(j, row->amounts);
+	put_metrics(j, row);
+	close_bracket(w, '}');
+}
+
+static void put_total(struct json *j, const struct run *run)
+{
+	struct writer *w = &j->w;
+
+	open_object(w, "total");
+	put_number(w, "duration_ns", run->total.duration_ns);
+	put_number_or_null(
+		w, "user_ns", run->user_us * NSEC_PER_USEC, run->user_us != VALUE_ABSENT);
+	put_number_or_null(
+		w, "system_ns", run->system_us * NSEC_PER_USEC, run->system_us != VALUE_ABSENT);
+	put_number(w, "marker_ns", run->marker_ns);
+	put_metrics(j, &run->total);
+	close_bracket(w, '}');
+}
+
+static void put_region(struct json *j, const struct region *r, size_t index)
+{
+	struct writer *w = &j->w;
+
+	open_object(w, NULL);
+	put_number(w, "index", index);
+	put_text(w, "name", r->name);
+	put_number(w, "depth", r->depth);
+	put_number_or_null(w, "parent", r->parent, r->parent != MODEL_NONE);
+	put_number_or_null(w, "phase", r->phase, r->phase != MODEL_NONE);
+	put_timestamp(w, &j->model->runs[r->run], r->begin_ns);
+	put_number(w, "duration_ms", (r->end_ns - r->begin_ns) / NSEC_PER_MSEC);
+	put_number(w, "duration_ns", r->end_ns - r->begin_ns);
+	put_number(w, "pid", (uint64_t)r->pid);
+	put_number(w, "tid", r->tid);
+	put_number(w, "run", r->run);
+	put_text(w, "quality",
+		r->open       ? "the recording ends in it"
+		: r->repaired ? "closed without an end of its own"
+			      : "exact");
+	put_amounts(j, r->amounts);
+	close_bracket(w, '}');
+}
+
+static void put_mark(struct json *j, const struct mark *mark)
+{
+	open_flat_object(&j->w);
+	put_text(&j->w, "name", mark->name);
+	put_timestamp(&j->w, &j->model->runs[mark->run], mark->time_ns);
+	put_number(&j->w, "pid", (uint64_t)mark->pid);
+	put_number(&j->w, "tid", mark->tid);
+	put_number(&j->w, "run", mark->run);
+	close_bracket(&j->w, '}');
+}
+
+/* --- runs --- */
+
+static void put_losses(struct writer *w, const struct run *run)
+{
+	open_object(w, "lost");
+	put_number(w, "markers", run_lost_markers(run));
+	for (size_t i = 0; i < run->loss_count; i++)
+		put_number(w, run->losses[i].what, run->losses[i].count);
+	close_bracket(w, '}');
+}
+
+static void put_absent(struct writer *w, const struct run *run)
+{
+	open_array(w, "absent_readers");
+	for (size_t i = 0; i < run->absent_count; i++) {
+		open_flat_object(w);
+		put_text(w, "name", run->absent[i].name);
+		put_text(w, "reason", run->absent[i].reason);
+		close_bracket(w, '}');
+	}
+	close_bracket(w, ']');
+}
+
+static void put_notes(struct writer *w, const struct run *run)
+{
+	open_array(w, "notes");
+	for (size_t i = 0; i < run->note_count; i++) {
+		next_item(w);
+		json_string(w->out, run->notes[i]);
+	}
+	close_bracket(w, ']');
+}
+
+static void put_jphase(struct writer *w, const struct run *run)
+{
+	open_object(w, "jphase");
+	put_text(w, "version", run->version);
+	put_text(w, "snapshot_mode", run->mode);
+	put_text(w, "file", run->file);
+	put_text(w, "host", run->host);
+	put_text(w, "kernel", run->kernel);
+	put_text(w, "cpu", run->cpu);
+	put_number(w, "cpus", run->cpus);
+	put_bool(w, "complete", run->complete);
+	put_losses(w, run);
+	put_number(w, "processes", run->processes);
+	put_number(w, "unresolved_phases", run->unresolved);
+	put_number(w, "regions_without_begin", run->regions_stray);
+	put_number(w, "regions_crossed", run->regions_crossed);
+	put_number(w, "regions_unclosed", run->regions_unclosed);
+	put_number(w, "unknown_records", run->unknown_records);
+	put_number(w, "invalid_records", run->invalid_records);
+	put_absent(w, run);
+	put_notes(w, run);
+	close_bracket(w, '}');
+}
+
+static void put_run(struct json *j, const struct run *run)
+{
+	struct writer *w = &j->w;
+	int code = run_exit_code(run);
+
+	put_text(w, "command", run->command);
+	put_text(w, "mode", "phases");
+	put_text(w, "token_pattern", NULL);
+	put_number_or_null(w, "exit_code", (uint64_t)code, code >= 0);
+	put_timestamp(w, run, run->total.begin_ns ? run->total.begin_ns : run->clock_ns);
+	put_number(w, "duration_ms", run->total.duration_ns / NSEC_PER_MSEC);
+	put_jphase(w, run);
+	put_total(j, run);
+}
+
+/* --- the whole --- */
+
+static int compare_columns(const void *a, const void *b, void *data)
+{
+	const struct column *columns = data;
+	const struct column *x = &columns[*(const size_t *)a];
+	const struct column *y = &columns[*(const size_t *)b];
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : strcmp(x->source, y->source);
+}
+
+static void put_all(struct json *j, enum model_by by)
+{
+	const struct model *m = j->model;
+	struct writer *w = &j->w;
+
+	put_run(j, &m->runs[0]);
+	open_array(w, "phases");
+	for (size_t i = 0; i < m->row_count; i++)
+		put_row(j, &m->rows[i], i, by);
+	close_bracket(w, ']');
+	open_array(w, "regions");
+	for (size_t i = 0; i < m->region_count; i++)
+		put_region(j, &m->regions[i], i);
+	close_bracket(w, ']');
+	open_array(w, "marks");
+	for (size_t i = 0; i < m->mark_count; i++)
+		put_mark(j, &m->marks[i]);
+	close_bracket(w, ']');
+	if (m->run_count == 1)
+		return;
+	open_array(w, "runs");
+	for (size_t i = 0; i < m->run_count; i++) {
+		open_object(w, NULL);
+		put_number(w, "run", i);
+		put_run(j, &m->runs[i]);
+		close_bracket(w, '}');
+	}
+	close_bracket(w, ']');
+}
+
+static void json_render(const struct model *m, const struct report_options *o, FILE *out)
+{
+	struct json j = { .w = { .out = out, .empty = true }, .model = m };
+
+	j.order = calloc(m->column_count + 1, sizeof(*j.order));
+	if (!j.order)
+		return;
+	for (size_t i = 0; i < m->column_count; i++)
+		j.order[i] = i;
+	qsort_r(j.order, m->column_count, sizeof(*j.order), compare_columns, m->columns);
+	open_object(&j.w, NULL);
+	put_all(&j, o->by);
+	close_bracket(&j.w, '}');
+	putc('\n', out);
+	free(j.order);
+}
+
+const struct report_format json_format = { "json", json_render };

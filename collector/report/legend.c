@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/legend.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "internal/util.h"
+#include "report/grid.h"
+#include "report/scaled.h"
+#include "report/utf8.h"
+
+/* Reasons and notes beyond this many are left to the other formats. */
+#define REMARKS_MAX 12
+#define NAMES_MAX   6
+#define LINE_ROOM   1024
+
+/* One thing to say, of some columns. */
+struct remark {
+	const char *text;
+	size_t columns[NAMES_MAX];
+	size_t count; /* of columns, also those without room */
+	uint64_t values;
+};
+
+struct legend {
+	const struct model *model;
+	const struct report_options *options;
+	FILE *out;
+	struct remark reasons[REMARKS_MAX];
+	size_t reason_count;
+	struct remark notes[REMARKS_MAX];
+	size_t note_count;
+	double least_coverage;
+	double most_coverage;
+	double error; /* the largest, as a part of its value */
+	double step_ms;
+	bool scaled;
+	bool too_short;
+	bool partial;
+	uint64_t includes;
+};
+
+static void put_line(const struct legend *l, const char *mark, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void put_line(const struct legend *l, const char *mark, const char *format, ...)
+{
+	char text[LINE_ROOM];
+	char clean[LINE_ROOM];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	utf8_printable(text, clean, sizeof(clean), sizeof(clean));
+	fputs(l->options->colour ? COLOUR_QUIET : "", l->out);
+	fprintf(l->out, "%s ", mark);
+	print_wrapped(l->out, clean, 2, l->options->width);
+	fputs(l->options->colour ? COLOUR_OFF : "", l->out);
+}
+
+static void remark_column(struct remark *r, size_t column)
+{
+	for (size_t i = 0; i < MIN(r->count, (size_t)NAMES_MAX); i++)
+		if (r->columns[i] == column)
+			return;
+	/* Columns are looked at one after the other, so that no later one was seen before. */
+	if (r->count < NAMES_MAX)
+		r->columns[r->count] = column;
+	else if (r->columns[NAMES_MAX - 1] == column)
+		return;
+	r->count++;
+}
+
+static void remark(struct remark *list, size_t *count, const char *text, size_t column)
+{
+	size_t i = 0;
+
+	while (i < *count && !str_eq(list[i].text, text))
+		i++;
+	if (i == REMARKS_MAX)
+		return;
+	if (i == *count)
+		list[(*count)++] = (struct remark){ .text = text };
+	list[i].values++;
+	remark_column(&list[i], column);
+}
+
+static void see_value(struct legend *l, const struct value *v, size_t column)
+{
+	if (v->state == VALUE_NULL)
+		remark(l->reasons, &l->reason_count, v->note, column);
+	if (v->state != VALUE_COUNTED)
+		return;
+	if (v->note)
+		remark(l->notes, &l->note_count, v->note, column);
+	l->partial |= v->without > 0;
+	l->too_short |= (v->flags & VALUE_SHORT) != 0;
+	l->step_ms = MAX(l->step_ms, v->step_us / 1e3);
+	if (v->flags & VALUE_COARSE && !(v->flags & VALUE_SHORT) && v->number)
+		l->error = MAX(l->error, (double)v->error / (double)v->number);
+	if (!(v->flags & VALUE_SCALED))
+		return;
+	l->least_coverage = l->scaled ? MIN(l->least_coverage, v->coverage) : v->coverage;
+	l->most_coverage = l->scaled ? MAX(l->most_coverage, v->coverage) : v->coverage;
+	l->scaled = true;
+}
+
+static void see_column(struct legend *l, size_t column)
+{
+	const struct model *m = l->model;
+	struct value v;
+
+	for (size_t i = 0; i < m->row_count; i++) {
+		v = model_value(m, &m->rows[i], column);
+		see_value(l, &v, column);
+	}
+	for (size_t i = 0; i < m->run_count; i++) {
+		v = model_value(m, &m->runs[i].total, column);
+		see_value(l, &v, column);
+	}
+}
+
+/* "cycles, instructions, ..." */
+static void name_columns(const struct legend *l, const struct remark *r, char *text, size_t size)
+{
+	size_t named = MIN(r->count, (size_t)NAMES_MAX);
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < named && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+			l->model->columns[r->columns[i]].name);
+	if (r->count > named && used < size)
+		snprintf(text + used, size - used, ", …");
+}
+
+static uint64_t unresolved_phases(const struct model *m)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < m->run_count; i++)
+		count += m->runs[i].unresolved;
+	return count;
+}
+
+static void put_reason(const struct legend *l, const struct remark *r)
+{
+	char names[512];
+
+	if (str_eq(r->text, "unresolved")) {
+		put_line(l, "-",
+			"unresolved: %" PRIu64 " phases share a reading with a neighbour, "
+			"which has their work",
+			unresolved_phases(l->model));
+		return;
+	}
+	name_columns(l, r, names, sizeof(names));
+	put_line(l, "-", "not counted: %s (%s)", r->text, names);
+}
+
+static void put_scaled(const struct legend *l)
+{
+	double least = 100 * l->least_coverage;
+	double most = 100 * l->most_coverage;
+
+	if (most - least < 1)
+		put_line(l, "~", "scaled from %.0f %% coverage", least);
+	else
+		put_line(l, "~", "scaled from %.0f to %.0f %% coverage", least, most);
+}
+
+/* How late the shown values of a source were read. */
+static void put_delay(const struct legend *l, const bool *shown, const char *source)
+{
+	const struct model *m = l->model;
+	uint32_t most = 0;
+	bool late = false;
+	char text[SCALED_ROOM];
+
+	for (size_t c = 0; c < m->column_count; c++) {
+		if (!shown[c] || !str_eq(m->columns[c].source, source))
+			continue;
+		for (size_t i = 0; i < m->row_count; i++) {
+			struct value v = model_value(m, &m->rows[i], c);
+
+			if (v.state != VALUE_COUNTED || !(v.flags & VALUE_LATE))
+				continue;
+			late = true;
+			most = MAX(most, v.delay_us);
+		}
+	}
+	scaled(most, UNIT_US, text);
+	if (late)
+		put_line(l, " ", "%s: read up to %s after the boundaries", source, text);
+}
+
+static void put_delays(const struct legend *l, const bool *shown)
+{
+	const struct model *m = l->model;
+
+	for (size_t c = 0; c < m->column_count; c++) {
+		bool first = true;
+
+		for (size_t i = 0; i < c && first; i++)
+			first = !str_eq(m->columns[i].source, m->columns[c].source);
+		if (first)
+			put_delay(l, shown, m->columns[c].source);
+	}
+}
+
+/* What was asked for and cannot be had is told of also where its column is left out. */
+static bool is_told_of(const struct model *m, const bool *shown, size_t column)
+{
+	return shown[column] || str_eq(m->columns[column].source, "perf_event");
+}
+
+void legend_print(
+	const struct model *m, const struct report_options *o, const bool *shown, FILE *out)
+{
+	struct legend l = { .model = m, .options = o, .out = out };
+
+	for (size_t i = 0; i < m->column_count; i++)
+		if (is_told_of(m, shown, i))
+			see_column(&l, i);
+	for (size_t i = 0; i < m->row_count; i++)
+		l.includes += m->rows[i].includes;
+
+	if (l.scaled)
+		put_scaled(&l);
+	if (l.includes)
+		put_line(&l, "+", "includes the work of unresolved phases beside it");
+	if (l.too_short)
+		put_line(&l, "?", "shorter than the %g ms in which its counter moves about once",
+			l.step_ms);
+	if (l.error > 0)
+		put_line(&l, " ", "energy: ±%.2g %% at most, as its counters move once in %g ms",
+			100 * l.error, l.step_ms);
+	if (l.partial)
+		put_line(&l, "*", "without phases in which it was not counted");
+	for (size_t i = 0; i < l.reason_count; i++)
+		put_reason(&l, &l.reasons[i]);
+	put_delays(&l, shown);
+	for (size_t i = 0; i < l.note_count; i++) {
+		char names[512];
+
+		name_columns(&l, &l.notes[i], names, sizeof(names));
+		put_line(&l, " ", "%s: %s", names, l.notes[i].text);
+	}
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "internal/util.h"
+#include "report/fold.h"
+#include "report/group.h"
+
+/* --- growing --- */
+
+/* Room for one more of count entries. */
+static int grow(void **list, size_t *room, size_t count, size_t size)
+{
+	size_t more = *room ? 2 * *room : 64;
+	void *grown;
+
+	if (count < *room)
+		return 0;
+	grown = reallocarray(*list, more, size);
+	if (!grown)
+		return -ENOMEM;
+	*list = grown;
+	*room = more;
+	return 0;
+}
+
+#define GROW(list, room, count) grow((void **)&(list), &(room), (count), sizeof(*(list)))
+
+int model_add_row(struct model *m, const struct row *row, size_t *ret_index)
+{
+	int err = GROW(m->rows, m->row_room, m->row_count);
+
+	if (err < 0)
+		return err;
+	m->rows[m->row_count] = *row;
+	*ret_index = m->row_count++;
+	return 0;
+}
+
+int model_add_region(struct model *m, const struct region *region, size_t *ret_index)
+{
+	int err = GROW(m->regions, m->region_room, m->region_count);
+
+	if (err < 0)
+		return err;
+	m->regions[m->region_count] = *region;
+	*ret_index = m->region_count++;
+	return 0;
+}
+
+int model_add_mark(struct model *m, const struct mark *mark)
+{
+	int err = GROW(m->marks, m->mark_room, m->mark_count);
+
+	if (err == 0)
+		m->marks[m->mark_count++] = *mark;
+	return err;
+}
+
+int model_column(struct model *m, const struct column *column, size_t *ret_index)
+{
+	const char *name = pool_put(m->pool, column->name);
+	int err;
+
+	if (!name)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->column_count; i++) {
+		/* Both are of the pool, where equal strings are one. */
+		if (m->columns[i].name == name && m->columns[i].source == column->source) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+	err = GROW(m->columns, m->column_room, m->column_count);
+	if (err < 0)
+		return err;
+	*ret_index = m->column_count;
+	m->columns[m->column_count] = *column;
+	m->columns[m->column_count++].name = name;
+	return 0;
+}
+
+int model_add_amount(struct amount **list, const char *name, double sum)
+{
+	struct amount **at = list;
+	struct amount *added;
+	size_t count = 0;
+
+	for (; *at; at = &(*at)->next, count++) {
+		if ((*at)->name == name) {
+			(*at)->sum += sum;
+			return 0;
+		}
+	}
+	if (count >= AMOUNTS_MAX)
+		return -ENOBUFS;
+	added = malloc(sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	*added = (struct amount){ NULL, name, sum };
+	*at = added;
+	return 0;
+}
+
+/* --- reading --- */
+
+static void amounts_free(struct amount *a)
+{
+	while (a) {
+		struct amount *next = a->next;
+
+		free(a);
+		a = next;
+	}
+}
+
+void row_clear(struct row *row)
+{
+	free(row->values);
+	amounts_free(row->amounts);
+	row->values = NULL;
+	row->amounts = NULL;
+}
+
+static void run_clear(struct run *run)
+{
+	free(run->columns);
+	row_clear(&run->total);
+}
+
+static int add_run(struct model *m, const char *file)
+{
+	struct run *grown = reallocarray(m->runs, m->run_count + 1, sizeof(*grown));
+	const char *kept = pool_put(m->pool, file);
+
+	if (!grown || !kept) {
+		m->runs = grown ? grown : m->runs;
+		return -ENOMEM;
+	}
+	m->runs = grown;
+	m->runs[m->run_count++] = (struct run){
+		.file = kept,
+		.status = RECORD_STATUS_UNKNOWN,
+		.user_us = VALUE_ABSENT,
+		.system_us = VALUE_ABSENT,
+	};
+	return 0;
+}
+
+/* Gives the run what the decoder alone knows; without a header there is no run. */
+static int finish_run(struct model *m, struct fold *f, const struct decoder *d, int err)
+{
+	struct run *run = &m->runs[m->run_count - 1];
+	struct decoder_counts counts;
+	int folded = 0;
+
+	if (!decoder_has_header(d)) {
+		run_clear(run);
+		m->run_count--;
+		if (err == 0)
+			err = decoder_has_begun(d) ? -ENODATA : -EBADMSG;
+		return err;
+	}
+	decoder_get_counts(d, &counts);
+	run->unknown_records += counts.unknown;
+	run->invalid_records += counts.invalid;
+	/* What was written after the last summary is not complete either. */
+	run->complete &= err == 0 && counts.rest == 0;
+	if (err == 0 || err == -EILSEQ)
+		folded = fold_finish(f);
+	return folded < 0 ? folded : err;
+}
+
+static int read_with(struct model *m, int fd, const void *bytes, size_t size, const char *file)
+{
+	struct decoder *d = NULL;
+	struct fold *f = NULL;
+	int err;
+
+	err = add_run(m, file);
+	if (err < 0)
+		return err;
+	err = fold_open(m, m->run_count - 1, &f);
+	if (err == 0)
+		err = decoder_open(&fold_ops, f, &d);
+	if (err < 0) {
+		run_clear(&m->runs[--m->run_count]);
+		goto out;
+	}
+	err = fd >= 0 ? decoder_feed_fd(d, fd) : decoder_feed(d, bytes, size);
+	err = finish_run(m, f, d, err);
+out:
+	fold_close(f);
+	decoder_close(d);
+	return err;
+}
+
+int model_read(struct model *m, int fd, const char *file)
+{
+	return read_with(m, fd, NULL, 0, file);
+}
+
+int model_read_bytes(struct model *m, const void *bytes, size_t size, const char *file)
+{
+	return read_with(m, -1, bytes, size, file);
+}
+
+int model_open(struct model **ret)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	err = pool_open(&m->pool);
+	if (err < 0) {
+		free(m);
+		return err;
+	}
+	*ret = m;
+	return 0;
+}
+
+struct model *model_close(struct model *m)
+{
+	if (!m)
+		return NULL;
+	for (size_t i = 0; i < m->row_count; i++)
+		row_clear(&m->rows[i]);
+	for (size_t i = 0; i < m->region_count; i++)
+		amounts_free(m->regions[i].amounts);
+	for (size_t i = 0; i < m->run_count; i++)
+		run_clear(&m->runs[i]);
+	free(m->rows);
+	free(m->regions);
+	free(m->nodes);
+	free(m->marks);
+	free(m->runs);
+	free(m->columns);
+	pool_close(m->pool);
+	free(m);
+	return NULL;
+}
+
+/* --- asking --- */
+
+struct value model_value(const struct model *m, const struct row *row, size_t column)
+{
+	const struct run *run = &m->runs[row->run];
+	const struct run_column *known = column < run->column_count ? &run->columns[column] : NULL;
+	const char *reason;
+
+	if (column < row->value_count && row->values[column].state != VALUE_MISSING)
+		return row->values[column];
+	if (!known || !known->known)
+		return (struct value){ .state = VALUE_MISSING };
+	reason = known->absent ? known->absent : row->reason;
+	return (struct value){
+		.state = VALUE_NULL,
+		.note = reason ? reason : "nothing was read",
+	};
+}
+
+int run_exit_code(const struct run *run)
+{
+	if (run->status == RECORD_STATUS_UNKNOWN)
+		return -1;
+	if (WIFSIGNALED(run->status))
+		return 128 + WTERMSIG(run->status);
+	return WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1;
+}
+
+int64_t run_timestamp_us(const struct run *run, uint64_t time_ns)
+{
+	int64_t since = (int64_t)(time_ns - run->clock_ns) / (int64_t)NSEC_PER_USEC;
+
+	return (int64_t)(run->started_us + (uint64_t)since);
+}
+
+uint64_t run_lost(const struct run *run, const char *what)
+{
+	for (size_t i = 0; i < run->loss_count; i++)
+		if (str_eq(run->losses[i].what, what))
+			return run->losses[i].count;
+	return 0;
+}
+
+uint64_t run_lost_markers(const struct run *run)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < run->loss_count; i++)
+		lost += run->losses[i].count;
+	/* Not markers, or of a kind that nobody here knows. */
+	lost -= run_lost(run, "backlog") + run_lost(run, "unknown");
+	return MAX(lost, run->lost);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a report shows: recordings folded into rows, once, for all formats.
+ *
+ * A value that was not counted is VALUE_NULL and says why; one that its
+ * recording does not know at all is VALUE_MISSING.  Texts are as recorded:
+ * formats escape them.  They live in the model's pool.
+ */
+#ifndef REPORT_MODEL_H
+#define REPORT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "decoder.h"
+#include "metric.h"
+#include "report/pool.h"
+
+#define MODEL_NONE SIZE_MAX
+
+enum column_sum {
+	COLUMN_ADD, /* over rows: the sum */
+	COLUMN_LEAST,
+	COLUMN_MOST,
+	COLUMN_SHARE, /* the mean, weighted by time */
+};
+
+struct column {
+	const char *name;
+	const char *source;
+	enum metric_unit unit;
+	enum column_sum sum;
+};
+
+enum value_state {
+	VALUE_MISSING,
+	VALUE_NULL,
+	VALUE_COUNTED,
+};
+
+#define VALUE_LATE      0x01u /* read delay_us after a boundary */
+#define VALUE_SCALED    0x02u /* extrapolated from coverage */
+#define VALUE_STEPS     0x04u /* a gauge: looked at now and then */
+#define VALUE_COARSE    0x08u /* its counter moves in steps of time, so that it may err by error */
+#define VALUE_SHORT     0x10u /* the phase is shorter than such a step */
+#define VALUE_ESTIMATED 0x20u
+
+struct value {
+	uint64_t number;  /* percent: in hundredths */
+	const char *note; /* of a null value: why; else what to know of it, or NULL */
+	double coverage;
+	uint64_t error; /* in the column's unit; with VALUE_COARSE and VALUE_SHORT */
+	uint32_t step_us;
+	uint32_t delay_us;
+	uint32_t without; /* rows that went into this one without being counted */
+	uint8_t state;
+	uint8_t flags;
+};
+
+/* A sum of joule_value. */
+struct amount {
+	struct amount *next;
+	const char *name;
+	double sum;
+};
+
+/* Amounts of different names that a row can hold; more are counted as lost. */
+#define AMOUNTS_MAX 64
+
+struct row {
+	const char *name;
+	const char *program; /* of its process */
+	const char *next; /* the marker that ended it; "END"; NULL: still open, or several rows */
+	size_t run;
+	uint64_t process;
+	pid_t pid;
+	uint32_t tid;
+	uint64_t entry_ns; /* of the marker that began it */
+	uint64_t begin_ns; /* when that marker returned */
+	uint64_t end_ns;
+	uint64_t duration_ns;
+	uint64_t count;    /* phases in this row */
+	uint32_t includes; /* unresolved phases whose work is in this one */
+	uint32_t unresolved;
+	bool open;          /* the recording ends before it */
+	bool acknowledged;  /* begin_ns is the acknowledgement's time */
+	const char *reason; /* why it has no values at all, or NULL */
+	struct value *values;
+	size_t value_count;
+	struct amount *amounts;
+};
+
+struct region {
+	const char *name;
+	size_t run;
+	uint64_t process;
+	pid_t pid;
+	uint32_t tid;
+	uint32_t depth; /* from 0 */
+	size_t parent;  /* index, or MODEL_NONE */
+	size_t phase;   /* row, or MODEL_NONE; before model_finish() a row's number */
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	bool open;
+	bool repaired; /* closed by something else than its own end */
+	struct amount *amounts;
+};
+
+/* Regions of the same names in the same nesting, of all threads of a run. */
+struct region_node {
+	const char *name;
+	size_t run;
+	size_t parent; /* index, or MODEL_NONE */
+	size_t child;
+	size_t sibling;
+	uint32_t depth;
+	uint64_t count;
+	uint64_t duration_ns;
+};
+
+struct mark {
+	const char *name;
+	size_t run;
+	pid_t pid;
+	uint32_t tid;
+	uint64_t time_ns;
+};
+
+struct loss {
+	const char *what;
+	uint64_t count;
+};
+
+struct absent_reader {
+	const char *name;
+	const char *reason;
+};
+
+#define RUN_LOSSES_MAX 16
+#define RUN_NOTES_MAX  64
+
+/* What a run knows of one column. */
+struct run_column {
+	bool known;
+	const char *absent; /* why it is never counted, or NULL */
+};
+
+struct run {
+	const char *file;
+	const char *version;
+	const char *host;
+	const char *kernel;
+	const char *cpu;
+	const char *command;
+	const char *mode;
+	uint64_t cpus;
+	uint64_t started_us;
+	uint64_t clock_ns;
+	pid_t pid;
+	struct absent_reader absent[DECODER_READERS_MAX];
+	size_t absent_count;
+	struct run_column *columns;
+	size_t column_count;
+
+	struct row total;
+	uint64_t marker_ns;
+	uint64_t user_us; /* these two: VALUE_ABSENT where unknown */
+	uint64_t system_us;
+	int status; /* as wait() gives it, or RECORD_STATUS_UNKNOWN */
+
+	struct loss losses[RUN_LOSSES_MAX];
+	size_t loss_count;
+	const char *notes[RUN_NOTES_MAX];
+	size_t note_count;
+	uint64_t markers;
+	uint64_t lost;      /* markers, as the summary says */
+	uint64_t processes; /* all, also those not shown */
+	uint64_t unresolved;
+	uint64_t regions_stray;    /* an end without a begin */
+	uint64_t regions_crossed;  /* closed by the end of an outer one */
+	uint64_t regions_unclosed; /* closed by the end of the process */
+	uint64_t unknown_records;
+	uint64_t invalid_records;
+	bool complete;
+	bool late; /* still being written when it was read; set by the caller */
+};
+
+struct model {
+	struct pool *pool;
+	struct column *columns;
+	size_t column_count;
+	size_t column_room;
+	struct row *rows;
+	size_t row_count;
+	size_t row_room;
+	struct region *regions;
+	size_t region_count;
+	size_t region_room;
+	struct region_node *nodes;
+	size_t node_count;
+	struct mark *marks;
+	size_t mark_count;
+	size_t mark_room;
+	struct run *runs;
+	size_t run_count;
+	bool several_processes; /* rows of one run come from more than one */
+};
+
+enum model_by {
+	BY_PHASE,
+	BY_NAME,
+	BY_PROCESS,
+};
+
+int model_open(struct model **ret);
+
+/*
+ * Adds a recording.  The errors of decoder_feed_fd(), and -ENODATA: it ends
+ * within its header.  With -EILSEQ and a header the run is there with all that
+ * came before the damage.
+ */
+int model_read(struct model *m, int fd, const char *file);
+/* The same from memory. */
+int model_read_bytes(struct model *m, const void *bytes, size_t size, const char *file);
+
+/* Sorts the rows, leaves out processes that never marked, groups.  Once, after all reading. */
+int model_finish(struct model *m, enum model_by by);
+
+struct model *model_close(struct model *m);
+
+/* The value of a column in a row (or a run's total). */
+struct value model_value(const struct model *m, const struct row *row, size_t column);
+
+/* Reasons are kept without the words that formats put before them. */
+static inline const char *reason_bare(const char *text)
+{
+	static const char words[] = "not counted: ";
+
+	return strncmp(text, words, sizeof(words) - 1) == 0 ? text + sizeof(words) - 1 : text;
+}
+
+/* "exact", "scaled from 43.0 % coverage", "not counted: ..." */
+#define QUALITY_ROOM 512
+void value_quality(const struct value *v, char text[QUALITY_ROOM]);
+
+/* "includes 2 unresolved phases", or "" */
+void row_quality(const struct row *row, char text[QUALITY_ROOM]);
+
+/* Percent as "12.34", all else as an integer. */
+#define NUMBER_ROOM 32
+void value_number(const struct value *v, enum metric_unit unit, char text[NUMBER_ROOM]);
+
+/* Of the program: 0 to 255, 128 + N after signal N; -1: unknown. */
+int run_exit_code(const struct run *run);
+/* µs since the epoch. */
+int64_t run_timestamp_us(const struct run *run, uint64_t time_ns);
+/* Losses of markers, all kinds together; and of one kind ("backlog"). */
+uint64_t run_lost_markers(const struct run *run);
+uint64_t run_lost(const struct run *run, const char *what);
+
+/* For the parts that build a model: each -ENOMEM or 0. */
+int model_add_row(struct model *m, const struct row *row, size_t *ret_index);
+int model_add_region(struct model *m, const struct region *region, size_t *ret_index);
+int model_add_mark(struct model *m, const struct mark *mark);
+/* The column of that name and source, made if it is new. */
+int model_column(struct model *m, const struct column *column, size_t *ret_index);
+/* -ENOBUFS: too many names. */
+int model_add_amount(struct amount **list, const char *name, double sum);
+
+#endif

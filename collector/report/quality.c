@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* How far a number can be trusted, in words. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal/util.h"
+#include "report/model.h"
+
+#define UNRESOLVED "unresolved"
+
+/* Adds a part, "; " before all but the first; cut where there is no room. */
+static void __attribute__((format(printf, 2, 3)))
+add(char text[QUALITY_ROOM], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list ap;
+
+	if (used && used + 2 < QUALITY_ROOM) {
+		strcpy(text + used, "; ");
+		used += 2;
+	}
+	va_start(ap, format);
+	vsnprintf(text + used, QUALITY_ROOM - used, format, ap);
+	va_end(ap);
+}
+
+static void null_quality(const struct value *v, char text[QUALITY_ROOM])
+{
+	add(text, "%s%s", str_eq(v->note, UNRESOLVED) ? "" : "not counted: ", v->note);
+}
+
+void value_quality(const struct value *v, char text[QUALITY_ROOM])
+{
+	text[0] = '\0';
+	if (v->state != VALUE_COUNTED) {
+		null_quality(v, text);
+		return;
+	}
+	if (v->flags & VALUE_SCALED)
+		add(text, "scaled from %.1f %% coverage", 100 * v->coverage);
+	if (v->flags & VALUE_STEPS)
+		add(text, "sampled");
+	if (v->flags & VALUE_ESTIMATED)
+		add(text, "estimate");
+	if (v->flags & VALUE_SHORT)
+		add(text, "shorter than the %g ms in which its counter moves about once",
+			v->step_us / 1e3);
+	else if (v->flags & VALUE_COARSE && v->number)
+		add(text, "±%.2g %% as its counter moves about once in %g ms",
+			100.0 * (double)v->error / (double)v->number, v->step_us / 1e3);
+	else if (v->flags & VALUE_COARSE)
+		add(text, "its counter moves about once in %g ms", v->step_us / 1e3);
+	if (v->flags & VALUE_LATE)
+		add(text, "read %" PRIu32 " µs after the boundary", v->delay_us);
+	if (v->without)
+		add(text, "without %" PRIu32 " phases that were not counted", v->without);
+	if (!text[0])
+		add(text, "exact");
+	if (v->note)
+		add(text, "%s", v->note);
+}
+
+void row_quality(const struct row *row, char text[QUALITY_ROOM])
+{
+	text[0] = '\0';
+	if (row->unresolved && row->count == 1)
+		add(text, UNRESOLVED);
+	else if (row->unresolved)
+		add(text, "%" PRIu32 " phases unresolved", row->unresolved);
+	if (row->includes)
+		add(text, "includes %" PRIu32 " unresolved phase%s", row->includes,
+			row->includes == 1 ? "" : "s");
+	if (row->open)
+		add(text, "the recording ends in it");
+	if (row->acknowledged)
+		add(text, "begin taken from the acknowledgement");
+}
+
+void value_number(const struct value *v, enum metric_unit unit, char text[NUMBER_ROOM])
+{
+	if (unit == UNIT_PERCENT)
+		snprintf(text, NUMBER_ROOM, "%" PRIu64 ".%02" PRIu64, v->number / 100,
+			v->number % 100);
+	else
+		snprintf(text, NUMBER_ROOM, "%" PRIu64, v->number);
+}

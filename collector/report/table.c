@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/* The report for people. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal/util.h"
+#include "report/format.h"
+#include "report/grid.h"
+#include "report/legend.h"
+#include "report/scaled.h"
+#include "report/utf8.h"
+
+/* Shown beside the counters of perf without being asked for. */
+static const char *const usual_columns[] = {
+	"proc_cpu_usage",
+	"proc_memory_current_max",
+	"proc_rss_max",
+	"target_energy",
+};
+
+enum place_kind {
+	PLACE_NAME,
+	PLACE_RUN,
+	PLACE_PID,
+	PLACE_COUNT,
+	PLACE_TIME,
+	PLACE_COLUMN,
+	PLACE_AMOUNT,
+};
+
+/* One column of the grid. */
+struct place {
+	enum place_kind kind;
+	size_t column; /* of the model */
+};
+
+struct table {
+	const struct model *model;
+	const struct report_options *options;
+	FILE *out;
+	bool *shown; /* for each column of the model */
+	struct place place[GRID_COLUMNS];
+	size_t places;
+	size_t sticky;
+	const struct row **amount_rows; /* of each amount, in order */
+	const struct amount **amounts;
+	size_t amount_count;
+};
+
+/* --- which columns --- */
+
+static bool column_is_counted(const struct model *m, size_t column)
+{
+	for (size_t i = 0; i < m->row_count; i++)
+		if (model_value(m, &m->rows[i], column).state == VALUE_COUNTED)
+			return true;
+	return false;
+}
+
+static bool column_is_known(const struct model *m, size_t column)
+{
+	for (size_t i = 0; i < m->run_count; i++)
+		if (column < m->runs[i].column_count && m->runs[i].columns[column].known)
+			return true;
+	return false;
+}
+
+static bool column_is_usual(const struct column *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(usual_columns); i++)
+		if (str_eq(c->name, usual_columns[i]))
+			return true;
+	if (str_starts(c->source, "RAPL"))
+		return c->unit == UNIT_UJ || str_starts(c->name, "PACKAGE");
+	/* A part of a sum: "cycles (cpu_core)". */
+	return str_eq(c->source, "perf_event") && !strchr(c->name, '(');
+}
+
+/* What procfs counts stands in where perf counts nothing. */
+static bool column_stands_in(const struct column *c)
+{
+	return str_eq(c->source, "procfs") && c->sum == COLUMN_ADD && str_starts(c->name, "proc_");
+}
+
+static void choose_columns(struct table *t)
+{
+	const struct model *m = t->model;
+	bool perf = false;
+
+	for (size_t i = 0; i < m->column_count; i++) {
+		const struct column *c = &m->columns[i];
+
+		if (t->options->all)
+			t->shown[i] = column_is_known(m, i);
+		else
+			t->shown[i] = column_is_usual(c) && column_is_counted(m, i);
+		perf |= t->shown[i] && str_eq(c->source, "perf_event");
+	}
+	for (size_t i = 0; !perf && i < m->column_count; i++)
+		if (column_stands_in(&m->columns[i]))
+			t->shown[i] |= column_is_counted(m, i);
+}
+
+static void add_place(struct table *t, enum place_kind kind, size_t column)
+{
+	if (t->places < GRID_COLUMNS)
+		t->place[t->places++] = (struct place){ kind, column };
+}
+
+static void add_columns(struct table *t)
+{
+	for (size_t i = 0; i < t->model->column_count; i++)
+		if (t->shown[i])
+			add_place(t, PLACE_COLUMN, i);
+}
+
+static void add_sticky(struct table *t)
+{
+	enum model_by by = t->options->by;
+
+	t->places = 0;
+	add_place(t, PLACE_NAME, 0);
+	if (t->model->run_count > 1 && by != BY_NAME)
+		add_place(t, PLACE_RUN, 0);
+	if ((t->model->several_processes && by == BY_PHASE) || by == BY_PROCESS)
+		add_place(t, PLACE_PID, 0);
+	t->sticky = t->places;
+}
+
+static void place_phases(struct table *t)
+{
+	add_sticky(t);
+	if (t->options->by != BY_PHASE)
+		add_place(t, PLACE_COUNT, 0);
+	add_place(t, PLACE_TIME, 0);
+	add_columns(t);
+}
+
+/* --- cells --- */
+
+static void put_value(
+	const struct model *m, const struct row *row, size_t column, char text[GRID_CELL])
+{
+	struct value v = model_value(m, row, column);
+	char number[SCALED_ROOM];
+
+	if (v.state != VALUE_COUNTED) {
+		strcpy(text, v.state == VALUE_NULL ? "-" : "");
+		return;
+	}
+	scaled(v.number, m->columns[column].unit, number);
+	snprintf(text, GRID_CELL, "%s%s%s%s", v.flags & VALUE_SCALED ? "~" : "", number,
+		v.without ? "*" : "", v.flags & VALUE_SHORT ? "?" : "");
+}
+
+static void put_number(char text[GRID_CELL], uint64_t number)
+{
+	snprintf(text, GRID_CELL, "%" PRIu64, number);
+}
+
+static void row_cell(
+	const struct table *t, const struct row *row, struct place p, char text[GRID_CELL])
+{
+	text[0] = '\0';
+	switch (p.kind) {
+	case PLACE_NAME:
+		snprintf(text, GRID_CELL, "%s%s", row->name, row->includes ? " +" : "");
+		break;
+	case PLACE_RUN: put_number(text, row->run); break;
+	case PLACE_PID:
+		if (row->pid)
+			put_number(text, (uint64_t)row->pid);
+		break;
+	case PLACE_COUNT: put_number(text, row->count); break;
+	case PLACE_TIME: scaled(row->duration_ns, UNIT_NS, text); break;
+	case PLACE_COLUMN: put_value(t->model, row, p.column, text); break;
+	case PLACE_AMOUNT: break;
+	}
+}
+
+/* Behind the rows stand the totals of the runs. */
+static const struct row *row_at(const struct table *t, size_t row)
+{
+	const struct model *m = t->model;
+
+	return row < m->row_count ? &m->rows[row] : &m->runs[row - m->row_count].total;
+}
+
+static void phase_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
+{
+	const struct table *t = data;
+
+	row_cell(t, row_at(t, row), t->place[column], text);
+	if (row >= t->model->row_count && t->place[column].kind == PLACE_COUNT)
+		text[0] = '\0';
+}
+
+static const char *const first_headers[] = {
+	[BY_PHASE] = "phase",
+	[BY_NAME] = "phase",
+	[BY_PROCESS] = "process",
+};
+
+static void phase_header(const void *data, size_t column, char text[GRID_CELL])
+{
+	static const char *const names[] = {
+		[PLACE_RUN] = "run",
+		[PLACE_PID] = "pid",
+		[PLACE_COUNT] = "count",
+		[PLACE_TIME] = "time",
+		[PLACE_AMOUNT] = "amount",
+	};
+	const struct table *t = data;
+	struct place p = t->place[column];
+	const char *name = names[p.kind];
+
+	if (p.kind == PLACE_NAME)
+		name = first_headers[t->options->by];
+	if (p.kind == PLACE_COLUMN)
+		name = t->model->columns[p.column].name;
+	utf8_printable(name, text, GRID_CELL, GRID_CELL);
+}
+
+static struct grid grid_of(const struct table *t)
+{
+	return (struct grid){
+		.columns = t->places,
+		.sticky = t->sticky,
+		.width = t->options->width,
+		.colour = t->options->colour,
+		.first_is_text = true,
+		.data = t,
+		.header = phase_header,
+	};
+}
+
+static void print_phases(struct table *t)
+{
+	struct grid g;
+
+	place_phases(t);
+	g = grid_of(t);
+	g.rows = t->model->row_count + t->model->run_count;
+	g.totals = t->model->run_count;
+	g.cell = phase_cell;
+	grid_print(&g, t->out);
+}
+
+/* --- amounts of work --- */
+
+static void amount_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
+{
+	const struct table *t = data;
+	const struct row *of = t->amount_rows[row];
+	const struct amount *a = t->amounts[row];
+	struct place p = t->place[column];
+	struct value v;
+
+	if (p.kind == PLACE_AMOUNT) {
+		char number[SCALED_ROOM];
+
+		scaled_real(a->sum, UNIT_COUNT, number);
+		snprintf(text, GRID_CELL, "%s %s", number, a->name);
+		return;
+	}
+	if (p.kind != PLACE_TIME && p.kind != PLACE_COLUMN) {
+		row_cell(t, of, p, text);
+		return;
+	}
+	strcpy(text, "-");
+	if (!(a->sum > 0))
+		return;
+	if (p.kind == PLACE_TIME) {
+		scaled_real((double)of->duration_ns / a->sum, UNIT_NS, text);
+		return;
+	}
+	v = model_value(t->model, of, p.column);
+	if (v.state == VALUE_COUNTED)
+		scaled_real((double)v.number / a->sum, t->model->columns[p.column].unit, text);
+}
+
+/* How many there are; notes them where there is room. */
+static size_t collect_amounts(struct table *t)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->model->row_count; i++) {
+		const struct row *row = &t->model->rows[i];
+
+		for (const struct amount *a = row->amounts; a; a = a->next, count++) {
+			if (!t->amounts)
+				continue;
+			t->amounts[count] = a;
+			t->amount_rows[count] = row;
+		}
+	}
+	return count;
+}
+
+/* Counters alone can be shared out over units of work. */
+static void place_amounts(struct table *t)
+{
+	add_sticky(t);
+	add_place(t, PLACE_AMOUNT, 0);
+	add_place(t, PLACE_TIME, 0);
+	for (size_t i = 0; i < t->model->column_count; i++)
+		if (t->shown[i] && t->model->columns[i].sum == COLUMN_ADD)
+			add_place(t, PLACE_COLUMN, i);
+}
+
+static void print_amounts(struct table *t)
+{
+	struct grid g;
+
+	t->amount_count = collect_amounts(t);
+	if (t->amount_count == 0)
+		return;
+	t->amounts = calloc(t->amount_count, sizeof(const struct amount *));
+	t->amount_rows = calloc(t->amount_count, sizeof(const struct row *));
+	if (!t->amounts || !t->amount_rows)
+		return;
+	collect_amounts(t);
+	place_amounts(t);
+	g = grid_of(t);
+	g.rows = t->amount_count;
+	g.cell = amount_cell;
+	fputs("\nper unit of work:\n", t->out);
+	grid_print(&g, t->out);
+}
+
+/* --- regions --- */
+
+struct region_table {
+	const struct model *model;
+	size_t *order; /* nodes, each before its children */
+};
+
+/* Deeper ones are told apart by their order alone. */
+#define INDENT_MAX 20
+
+static void region_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
+{
+	const struct region_table *t = data;
+	const struct region_node *n = &t->model->nodes[t->order[row]];
+
+	if (column == 0)
+		snprintf(text, GRID_CELL, "%*s%s", 2 * (int)MIN(n->depth, (uint32_t)INDENT_MAX), "",
+			n->name);
+	else if (column == 1)
+		put_number(text, n->count);
+	else if (column == 2)
+		scaled(n->duration_ns, UNIT_NS, text);
+	else
+		put_number(text, n->run);
+}
+
+static void region_header(const void *data, size_t column, char text[GRID_CELL])
+{
+	static const char *const names[] = { "region", "count", "time", "run" };
+
+	(void)data;
+	strcpy(text, names[column]);
+}
+
+/* Parents are older than their children, so that walking up and on never comes back. */
+static size_t next_node(const struct model *m, size_t node)
+{
+	if (m->nodes[node].child != MODEL_NONE)
+		return m->nodes[node].child;
+	while (node != MODEL_NONE && m->nodes[node].sibling == MODEL_NONE)
+		node = m->nodes[node].parent;
+	return node == MODEL_NONE ? MODEL_NONE : m->nodes[node].sibling;
+}
+
+static void print_regions(struct table *t)
+{
+	const struct model *m = t->model;
+	struct region_table rt = { .model = m };
+	struct grid g = grid_of(t);
+	size_t count = 0;
+
+	if (m->node_count == 0)
+		return;
+	rt.order = calloc(m->node_count, sizeof(*rt.order));
+	if (!rt.order)
+		return;
+	for (size_t n = 0; n != MODEL_NONE && count < m->node_count; n = next_node(m, n))
+		rt.order[count++] = n;
+	g.rows = count;
+	g.columns = m->run_count > 1 ? 4 : 3;
+	g.sticky = 1;
+	g.data = &rt;
+	g.header = region_header;
+	g.cell = region_cell;
+	putc('\n', t->out);
+	grid_print(&g, t->out);
+	free(rt.order);
+}
+
+/* --- around the tables --- */
+
+static void put_loud(const struct table *t, const char *text)
+{
+	fputs(t->options->colour ? COLOUR_LOUD : "", t->out);
+	print_wrapped(t->out, text, 0, t->options->width);
+	fputs(t->options->colour ? COLOUR_OFF : "", t->out);
+}
+
+static void print_title(const struct table *t, const struct run *run)
+{
+	char command[512], mode[64];
+	int code = run_exit_code(run);
+
+	utf8_printable(run->command, command, sizeof(command), t->options->width);
+	utf8_printable(run->mode, mode, sizeof(mode), sizeof(mode));
+	fprintf(t->out, "%s\n", command);
+	fprintf(t->out, "pid %d, ", (int)run->pid);
+	if (code >= 0)
+		fprintf(t->out, "exit status %d, ", code);
+	fprintf(t->out, "%s mode\n", mode);
+}
+
+static void print_losses(const struct table *t, const struct run *run)
+{
+	uint64_t lost = run_lost_markers(run);
+	uint64_t backlog = run_lost(run, "backlog");
+	char text[256];
+
+	if (lost) {
+		snprintf(text, sizeof(text),
+			"%" PRIu64 " marker%s lost: phases may be missing here", lost,
+			lost == 1 ? "" : "s");
+		put_loud(t, text);
+	}
+	if (backlog) {
+		snprintf(text, sizeof(text),
+			"%" PRIu64 " record%s lost: the disk was full or too slow", backlog,
+			backlog == 1 ? "" : "s");
+		put_loud(t, text);
+	}
+	if (!run->complete)
+		put_loud(t, "this recording is incomplete: the report shows what is there");
+}
+
+static void put_time(FILE *out, const char *name, uint64_t ns)
+{
+	char text[SCALED_ROOM];
+
+	scaled(ns, UNIT_NS, text);
+	fprintf(out, "%s %s", name, text);
+}
+
+static void print_times(const struct table *t, const struct run *run)
+{
+	put_time(t->out, "elapsed", run->total.duration_ns);
+	if (run->user_us != VALUE_ABSENT)
+		put_time(t->out, ", user", run->user_us * NSEC_PER_USEC);
+	if (run->system_us != VALUE_ABSENT)
+		put_time(t->out, ", system", run->system_us * NSEC_PER_USEC);
+	if (run->marker_ns)
+		put_time(t->out, ", in markers", run->marker_ns);
+	putc('\n', t->out);
+}
+
+static void print_repairs(const struct table *t, const struct run *run)
+{
+	char text[256];
+
+	if (run->regions_stray + run->regions_crossed + run->regions_unclosed == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"regions: %" PRIu64 " ends without a begin, %" PRIu64
+		" closed by an outer one's end, %" PRIu64 " never closed",
+		run->regions_stray, run->regions_crossed, run->regions_unclosed);
+	print_wrapped(t->out, text, 2, t->options->width);
+}
+
+static void print_notes(const struct table *t, const struct run *run)
+{
+	char clean[1024];
+	char text[1100];
+
+	for (size_t i = 0; i < run->note_count; i++) {
+		utf8_printable(run->notes[i], clean, sizeof(clean), sizeof(clean));
+		snprintf(text, sizeof(text), "note: %s", clean);
+		print_wrapped(t->out, text, 2, t->options->width);
+	}
+}
+
+/* Readers that could not work. */
+static void print_absent(const struct table *t, const struct run *run)
+{
+	char text[1100];
+	char clean[sizeof(text)];
+
+	for (size_t i = 0; t->options->all && i < run->absent_count; i++) {
+		snprintf(text, sizeof(text), "no %.64s: %s", run->absent[i].name,
+			run->absent[i].reason);
+		utf8_printable(text, clean, sizeof(clean), sizeof(clean));
+		print_wrapped(t->out, clean, 2, t->options->width);
+	}
+}
+
+static void print_before(const struct table *t)
+{
+	for (size_t i = 0; i < t->model->run_count; i++) {
+		const struct run *run = &t->model->runs[i];
+
+		if (t->model->run_count > 1)
+			fprintf(t->out, "run %zu: ", i);
+		print_title(t, run);
+		print_losses(t, run);
+	}
+	putc('\n', t->out);
+}
+
+static void print_after(const struct table *t)
+{
+	putc('\n', t->out);
+	for (size_t i = 0; i < t->model->run_count; i++) {
+		const struct run *run = &t->model->runs[i];
+
+		if (t->model->run_count > 1)
+			fprintf(t->out, "run %zu: ", i);
+		print_times(t, run);
+		print_repairs(t, run);
+		print_absent(t, run);
+		print_notes(t, run);
+	}
+	legend_print(t->model, t->options, t->shown, t->out);
+}
+
+static void table_render(const struct model *m, const struct report_options *o, FILE *out)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return;
+	*t = (struct table){ .model = m, .options = o, .out = out };
+	t->shown = calloc(m->column_count + 1, sizeof(*t->shown));
+	if (t->shown) {
+		choose_columns(t);
+		print_before(t);
+		print_phases(t);
+		print_amounts(t);
+		print_regions(t);
+		print_after(t);
+	}
+	free(t->shown);
+	free(t->amounts);
+	free(t->amount_rows);
+	free(t);
+}
+
+const struct report_format table_format = { "table", table_render };
