@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector.  Started by libjphase.so or by `jphase run` with a socket on
+ * descriptor 3; detaches itself from whatever it was started by.
+ */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "config.h"
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "log.h"
+#include "loop.h"
+#include "output.h"
+#include "session.h"
+
+#define SOCKET_FD     3
+#define HELLO_WAIT_MS 2000
+#define COMMAND_ROOM  (64u << 10)
+#define DESCRIPTORS   65536
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* Who started us and what it wants measured. */
+struct caller {
+	struct jphase_hello hello;
+	pid_t pid;
+	char *command; /* NUL between the arguments */
+	size_t command_bytes;
+};
+
+static void default_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL }, ignore = { .sa_handler = SIG_IGN };
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &dfl, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void default_scheduling(void)
+{
+	const struct sched_param normal = { .sched_priority = 0 };
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+	sched_setscheduler(0, SCHED_OTHER, &normal);
+	setpriority(PRIO_PROCESS, 0, 0);
+}
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	/* The hard limit is the target's; root may have more. */
+	limit.rlim_cur = limit.rlim_max = MAX(limit.rlim_max, (rlim_t)DESCRIPTORS);
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void close_from(int first)
+{
+	struct rlimit limit;
+
+	if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	for (int fd = first; fd < (int)MIN(limit.rlim_cur, (rlim_t)65536); fd++)
+		close(fd);
+}
+
+/* Nothing of the target's is held: no pipe, no terminal, no lock. */
+static void detach(void)
+{
+	int null;
+
+	setsid();
+	default_signals();
+	default_scheduling();
+	close_from(SOCKET_FD + 1);
+	null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd < SOCKET_FD && null >= 0; fd++)
+		dup2(null, fd);
+	if (null > SOCKET_FD)
+		close(null);
+	raise_descriptor_limit();
+	unsetenv("LD_PRELOAD");
+}
+
+static ssize_t receive(void *to, size_t room)
+{
+	struct pollfd p = { .fd = SOCKET_FD, .events = POLLIN };
+
+	if (poll(&p, 1, HELLO_WAIT_MS) <= 0)
+		return -ETIMEDOUT;
+	return SYS_RESULT(recv(SOCKET_FD, to, room, MSG_DONTWAIT));
+}
+
+static int read_command_line(struct caller *caller)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", caller->pid);
+	fd = sys_open(path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	n = sys_read(fd, caller->command, COMMAND_ROOM);
+	close(fd);
+	caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
+	return n < 0 ? (int)n : 0;
+}
+
+/* The library's own process, or the one that the launcher holds stopped. */
+static int meet_caller(struct caller *caller)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+	ssize_t n;
+
+	n = receive(&caller->hello, sizeof(caller->hello));
+	if (n < (ssize_t)sizeof(caller->hello) || caller->hello.abi_major != JPHASE_ABI_MAJOR ||
+		caller->hello.record_bytes != JPHASE_RECORD_BYTES)
+		return -EPROTO;
+	caller->command = calloc(1, COMMAND_ROOM + 1);
+	if (!caller->command)
+		return -ENOMEM;
+
+	if (caller->hello.flags & JPHASE_HELLO_LAUNCH) {
+		caller->pid = (pid_t)caller->hello.pid;
+		n = receive(caller->command, COMMAND_ROOM);
+		caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
+		return n < 0 ? (int)n : 0;
+	}
+	if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	caller->pid = peer.pid;
+	return read_command_line(caller);
+}
+
+static bool is_launched(const struct caller *caller)
+{
+	return caller->hello.flags & JPHASE_HELLO_LAUNCH;
+}
+
+/* On success the session runs and the caller has its answer. */
+static int begin(struct session *s, const struct caller *caller, char **ret_path)
+{
+	char error[SESSION_ERROR_ROOM] = "";
+	char message[JPHASE_MESSAGE_ROOM];
+	struct session_start start = {
+		.pid = caller->pid,
+		.launched = is_launched(caller),
+		.privileged = caller->hello.flags & JPHASE_HELLO_PRIVILEGED,
+		.site = is_launched(caller) ? 0 : caller->hello.site,
+		.command = caller->command,
+		.command_bytes = caller->command_bytes,
+	};
+	int err;
+
+	err = config_load_env(error);
+	if (err == 0)
+		err = session_prepare(s, &config, error);
+	if (err == 0)
+		err = start.output_fd = output_open(config.output, caller->command, caller->pid,
+			ret_path, error);
+	if (err >= 0) {
+		umask(022);
+		if (chdir("/") < 0)
+			umask(022); /* it only holds the folder */
+		err = session_begin(s, &start, start.launched ? SOCKET_FD : -1, error);
+	}
+	if (err >= 0)
+		err = session_welcome(s, SOCKET_FD, true);
+	if (err < 0) {
+		snprintf(message, sizeof(message), "%s%.480s", start.launched ? "" : "not measuring: ",
+			error[0] ? error : strerror(-err));
+		session_refuse(SOCKET_FD, err, message);
+	}
+	return err;
+}
+
+/* What `jphase run` shows at the end. */
+static void tell_launcher(const struct session *s, const char *path)
+{
+	char text[JPHASE_MESSAGE_ROOM];
+	int n;
+
+	n = snprintf(text, sizeof(text), "%" PRIu64 " phase%s", s->phases + 1,
+		s->phases ? "s" : "");
+	if (s->lost)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", %" PRIu64 " markers lost",
+			s->lost);
+	if (recorder_error(s->recorder) < 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", not all written: %s",
+			strerror(-recorder_error(s->recorder)));
+	snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s", path);
+	send(SOCKET_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int collect(int argc, char **argv)
+{
+	static struct session session;
+	struct caller caller = { .pid = 0 };
+	char *path = NULL;
+	struct stat st;
+	int err;
+
+	(void)argv;
+	if (argc > 1 || fstat(SOCKET_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+		say("collect is started by jphase run or by libjphase.so; use jphase run");
+		return EXIT_USAGE;
+	}
+	detach();
+	err = meet_caller(&caller);
+	if (err == 0)
+		err = begin(&session, &caller, &path);
+	if (err == 0) {
+		if (!is_launched(&caller))
+			close(SOCKET_FD);
+		do
+			loop_run(&session);
+		while (loop_linger(&session));
+		if (is_launched(&caller))
+			tell_launcher(&session, path);
+	}
+	session_end(&session);
+	free(caller.command);
+	free(path);
+	return err < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+static const struct opt no_opts[] = { OPT_END };
+
+const struct command cmd_collect = {
+	.name = "collect",
+	.usage = "",
+	.summary = "Owns the counters of a session",
+	.opts = no_opts,
+	.run = collect,
+	.hidden = true,
+};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "intake.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "internal/ring.h"
+#include "internal/util.h"
+#include "snapshot.h"
+
+/* Which counters belong to a record. */
+enum boundary {
+	BOUNDARY_NONE,
+	BOUNDARY_PROCESS,
+	BOUNDARY_THREAD,
+};
+
+/* What is done for each kind of record; one that is missing here is unknown. */
+struct trait {
+	bool known;
+	enum boundary boundary;
+};
+
+static const struct trait traits[256] = {
+	[JPHASE_PHASE] = { true, BOUNDARY_PROCESS },
+	[JPHASE_BEGIN] = { true, BOUNDARY_THREAD },
+	[JPHASE_END] = { true, BOUNDARY_THREAD },
+	[JPHASE_MARK] = { true, BOUNDARY_NONE },
+	[JPHASE_VALUE] = { true, BOUNDARY_NONE },
+	[JPHASE_EXIT] = { true, BOUNDARY_PROCESS },
+	[JPHASE_NOTICE] = { true, BOUNDARY_NONE },
+};
+
+/* One record on its way, beside its copy in session.batch. */
+struct item {
+	struct process *process; /* NULL: out of memory */
+	struct thread *thread;	 /* NULL: no counters of its own */
+	uint64_t *sampled;	 /* the kernel's values at the marker, or NULL */
+	uint64_t sampled_ns;
+	bool waits;
+};
+
+struct batch {
+	size_t count;
+	struct item item[CONSUMER_BATCH];
+	struct snapshot shot;
+};
+
+static enum boundary boundary_of(const struct taken *taken)
+{
+	return traits[taken->record.kind].boundary;
+}
+
+static struct process *process_of(struct session *s, const struct jphase_record *rec)
+{
+	pid_t pid = (pid_t)(rec->pid & RING_PID_MASK);
+	struct process *p = process_find(&s->processes, pid);
+
+	/* A pid that comes again may be someone else. */
+	if (p && p->confirmed && p->ended && process_has_ended(p)) {
+		session_bury(s, p);
+		p = NULL;
+	}
+	if (!p)
+		p = session_adopt(s, pid);
+	if (p)
+		p->seen_ns = now_ns();
+	return p;
+}
+
+/* Takes the sample that the kernel made when the thread passed the probe. */
+static bool find_sample(struct session *s, struct item *item, size_t index)
+{
+	uint64_t *values = s->sampled + index * s->sources.values;
+
+	for (size_t i = 0; item->thread && i < s->sources.count; i++) {
+		struct reader *r = item->thread->reader[i];
+
+		if (r && r->ops->sampled &&
+			r->ops->sampled(r, s->batch[index].position, &item->sampled_ns, values) == 0) {
+			item->sampled = values;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* False: the snapshot cannot cover one more thread. */
+static bool resolve_region(struct session *s, struct batch *b, size_t index)
+{
+	struct item *item = &b->item[index];
+
+	item->thread = session_thread(s, item->process, (pid_t)s->batch[index].record.tid);
+	item->waits = s->regions && (s->mode == MODE_SYNC || !item->thread || item->thread->fresh);
+	if (!item->thread || find_sample(s, item, index))
+		return true;
+	return snapshot_include_thread(&b->shot, item->process, item->thread);
+}
+
+/*
+ * Finds the record's process and thread, opening counters where one is new.
+ * False: the snapshot cannot cover one more.
+ */
+static bool resolve(struct session *s, struct batch *b, size_t index)
+{
+	struct item *item = &b->item[index];
+
+	*item = (struct item){ .process = process_of(s, &s->batch[index].record) };
+	if (!item->process)
+		return true;
+	switch (boundary_of(&s->batch[index])) {
+	case BOUNDARY_PROCESS:
+		item->waits = true;
+		return snapshot_include(&b->shot, item->process);
+	case BOUNDARY_THREAD: return resolve_region(s, b, index);
+	case BOUNDARY_NONE: break;
+	}
+	return true;
+}
+
+static void record_notice(struct session *s, const struct process *p,
+	const struct jphase_record *rec)
+{
+	if (rec->id == JPHASE_NOTICE_SIGNAL_TAKEN)
+		session_note(s, p,
+			"the program installed a handler of its own for signal %s: signals after "
+			"that made no phases",
+			rec->name);
+	else if (rec->id == JPHASE_NOTICE_SIGNAL_FAILED)
+		session_note(s, p, "no handler could be installed for signal %s", rec->name);
+}
+
+/* A sample is a snapshot of its own. */
+static uint64_t record_sample(struct session *s, const struct item *item)
+{
+	for (size_t i = 0; i < s->sources.count; i++) {
+		const struct source *source = &s->sources.source[i];
+
+		if (item->thread->reader[i])
+			recorder_thread(s->recorder, ++s->snapshots, item->process->index,
+				(uint32_t)item->thread->tid, source->ops->name, "sampled",
+				item->sampled_ns, item->sampled_ns, item->sampled,
+				&source->metrics);
+	}
+	return s->snapshots;
+}
+
+static uint64_t snapshot_number(struct session *s, const struct batch *b, size_t index)
+{
+	const struct item *item = &b->item[index];
+
+	if (item->sampled)
+		return record_sample(s, item);
+	if (boundary_of(&s->batch[index]) == BOUNDARY_PROCESS || item->thread)
+		return b->shot.number;
+	return 0;
+}
+
+static void record_one(struct session *s, const struct batch *b, size_t index, uint64_t done_ns)
+{
+	const struct jphase_record *rec = &s->batch[index].record;
+	struct process *p = b->item[index].process;
+
+	s->markers += rec->kind != JPHASE_NOTICE && rec->kind != JPHASE_EXIT;
+	s->phases += rec->kind == JPHASE_PHASE;
+	if (rec->kind == JPHASE_NOTICE) {
+		record_notice(s, p, rec);
+		return;
+	}
+	p->ended = rec->kind == JPHASE_EXIT;
+	p->marked = true;
+	p->last_ns = MAX(p->last_ns, MIN(rec->clock_ns, done_ns));
+	recorder_marker(s->recorder, &(struct record_marker){
+		.time_ns = MIN(rec->clock_ns, done_ns),
+		.process = p->index,
+		.tid = rec->tid,
+		.kind = rec->kind,
+		.name = rec->name,
+		.value = rec->value,
+		.id = rec->id,
+		.flags = rec->flags,
+		.took_ns = rec->took_ns,
+		.done_ns = done_ns,
+		.snapshot = snapshot_number(s, b, index),
+	});
+}
+
+static void record_batch(struct session *s, const struct batch *b, uint64_t done_ns)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->item[i].thread)
+			b->item[i].thread->fresh = false;
+		if (b->item[i].process && traits[s->batch[i].record.kind].known)
+			record_one(s, b, i, done_ns);
+		else
+			s->unknown++;
+	}
+}
+
+/* In async nobody waits, but for the process that is about to end. */
+static bool nobody_waits(const struct session *s, const struct batch *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (s->mode == MODE_ASYNC ? s->batch[i].record.kind == JPHASE_EXIT :
+					    b->item[i].waits)
+			return false;
+	return true;
+}
+
+/* The thread that waits is off its CPU when the counters are read. */
+static void await_sleepers(struct session *s, const struct batch *b)
+{
+	for (size_t i = b->count; i > 0; i--)
+		if (b->item[i - 1].waits) {
+			consumer_await_sleep(&s->consumer, &s->batch[i - 1]);
+			return;
+		}
+}
+
+size_t intake_batch(struct session *s)
+{
+	struct batch b;
+	size_t taken = consumer_take(&s->consumer, now_ns(), s->batch);
+	bool early;
+	uint64_t done;
+
+	if (!taken)
+		return 0;
+	/* Not all of it: most is for larger batches. */
+	b.count = b.shot.processes = b.shot.threads = b.shot.shots = 0;
+	while (b.count < taken && resolve(s, &b, b.count))
+		b.count++;
+	early = nobody_waits(s, &b);
+	if (early)
+		consumer_release(&s->consumer, s->batch, b.count);
+	else if (s->mode != MODE_ASYNC)
+		await_sleepers(s, &b);
+	if (b.shot.processes || b.shot.threads)
+		snapshot_read_critical(s, &b.shot);
+	done = now_ns();
+	if (!early)
+		consumer_release(&s->consumer, s->batch, b.count);
+	if (b.shot.processes)
+		snapshot_read_others(s, &b.shot);
+	snapshot_record(s, &b.shot);
+	record_batch(s, &b, done);
+	return b.count;
+}
+
+void intake_drain(struct session *s)
+{
+	/* A target that emits without end must not keep us from everything else. */
+	for (uint32_t taken = 0, n; taken < 4 * s->shared.records; taken += n) {
+		n = (uint32_t)intake_batch(s);
+		if (n == 0)
+			break;
+	}
+	if (!consumer_has_work(&s->consumer) &&
+		atomic_load_explicit(&s->shared.page->stalled, memory_order_relaxed))
+		atomic_store_explicit(&s->shared.page->stalled, 0, memory_order_relaxed);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* From the ring to the recording: markers, their processes, their snapshot. */
+#ifndef COLLECTOR_INTAKE_H
+#define COLLECTOR_INTAKE_H
+
+#include "session.h"
+
+/* Takes one batch.  Returns the number of records taken. */
+size_t intake_batch(struct session *s);
+
+/* Takes until the ring is empty or has been emptied a few times over. */
+void intake_drain(struct session *s);
+
+#endif

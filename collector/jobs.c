@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "jobs.h"
+
+#include <stdatomic.h>
+
+#include "internal/sys.h"
+
+void jobs_init(struct jobs *jobs, struct jphase_session_page *page)
+{
+	*jobs = (struct jobs){ .lock = PTHREAD_MUTEX_INITIALIZER, .page = page };
+}
+
+bool jobs_post(struct jobs *jobs, const struct job *job)
+{
+	bool posted = false;
+
+	pthread_mutex_lock(&jobs->lock);
+	if (jobs->count < JOBS_ROOM) {
+		jobs->job[(jobs->first + jobs->count++) % JOBS_ROOM] = *job;
+		posted = true;
+	}
+	pthread_mutex_unlock(&jobs->lock);
+
+	atomic_fetch_add(&jobs->page->doorbell, 1);
+	sys_futex_wake(&jobs->page->doorbell, 1);
+	return posted;
+}
+
+bool jobs_take(struct jobs *jobs, struct job *ret)
+{
+	bool taken = false;
+
+	pthread_mutex_lock(&jobs->lock);
+	if (jobs->count) {
+		*ret = jobs->job[jobs->first];
+		jobs->first = (jobs->first + 1) % JOBS_ROOM;
+		jobs->count--;
+		taken = true;
+	}
+	pthread_mutex_unlock(&jobs->lock);
+	return taken;
+}
+
+bool jobs_pending(struct jobs *jobs)
+{
+	bool pending;
+
+	pthread_mutex_lock(&jobs->lock);
+	pending = jobs->count > 0;
+	pthread_mutex_unlock(&jobs->lock);
+	return pending;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "loop.h"
+
+#include <stdatomic.h>
+#include <sys/file.h>
+
+#include "intake.h"
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "snapshot.h"
+
+#define HOUSEKEEPING_NS (100 * NSEC_PER_MSEC)
+#define LINGER_NS	NSEC_PER_SEC
+#define SWEEP_NS	NSEC_PER_SEC
+#define BLOCKED_NS	NSEC_PER_MSEC
+#define FLUSH_NS	(2 * NSEC_PER_SEC)
+
+/* A process that we could not confirm is forgotten when it has been silent this long. */
+#define STRANGER_NS	(2 * NSEC_PER_SEC)
+#define STRANGERS_MAX	256
+
+static struct process *find_index(const struct session *s, uint64_t index)
+{
+	for (size_t i = 0; i < s->processes.count; i++)
+		if (s->processes.live[i]->index == index)
+			return s->processes.live[i];
+	return NULL;
+}
+
+/* The launcher tells the end of the first process better than anyone: wait for it. */
+static void process_gone(struct session *s, struct process *p)
+{
+	p->gone = true;
+	if (p->first && s->launched && s->command.kind != JOB_COMMAND)
+		return;
+	session_bury(s, p);
+}
+
+static void command_ended(struct session *s, const struct job *job)
+{
+	s->command = *job;
+	s->command_ended_ns = now_ns();
+	for (size_t i = 0; i < s->processes.count; i++)
+		if (s->processes.live[i]->first && s->processes.live[i]->gone) {
+			session_bury(s, s->processes.live[i]);
+			return;
+		}
+}
+
+/* A dead process publishes nothing more: true if a claim of its was in the way. */
+static bool end_claim(struct session *s, const struct process *p)
+{
+	return p->confirmed && s->consumer.blocked_since_ns &&
+	       s->consumer.blocked_by == p->as_named &&
+	       consumer_unblock(&s->consumer, now_ns(), true);
+}
+
+/* Whatever it published before its end is in the ring by now. */
+static void drain_dead(struct session *s, uint64_t index)
+{
+	for (uint32_t i = 0; i < s->shared.records; i++) {
+		const struct process *p;
+
+		intake_drain(s);
+		p = find_index(s, index);
+		if (!p || !end_claim(s, p))
+			return;
+	}
+}
+
+static void do_job(struct session *s, const struct job *job)
+{
+	struct process *p;
+
+	switch (job->kind) {
+	case JOB_REGISTER: session_register(s, job); break;
+	case JOB_GONE:
+		drain_dead(s, job->index);
+		p = find_index(s, job->index);
+		if (p)
+			process_gone(s, p);
+		break;
+	case JOB_COMMAND:
+		intake_drain(s);
+		command_ended(s, job);
+		break;
+	case JOB_STOP: s->stopping = true; break;
+	}
+}
+
+static bool do_jobs(struct session *s)
+{
+	struct job job;
+	bool any = false;
+
+	while (jobs_take(&s->jobs, &job)) {
+		do_job(s, &job);
+		any = true;
+	}
+	return any;
+}
+
+static void unblock(struct session *s)
+{
+	struct consumer *c = &s->consumer;
+	const struct process *owner = c->blocked_since_ns ?
+		process_find(&s->processes, c->blocked_by) : NULL;
+	bool dead = owner && owner->confirmed && process_has_ended(owner);
+
+	consumer_unblock(c, now_ns(), dead);
+}
+
+static void forget_strangers(struct session *s, uint64_t now)
+{
+	size_t strangers = 0;
+
+	for (size_t i = s->processes.count; i > 0; i--) {
+		struct process *p = s->processes.live[i - 1];
+
+		if (p->confirmed)
+			continue;
+		strangers++;
+		if (strangers > STRANGERS_MAX || now - p->seen_ns > STRANGER_NS)
+			session_bury(s, p);
+	}
+}
+
+static void sweep_threads(struct session *s, uint64_t now)
+{
+	if (now < s->sweep_due_ns)
+		return;
+	s->sweep_due_ns = now + SWEEP_NS;
+	for (size_t i = 0; i < s->processes.count; i++)
+		thread_sweep(&s->processes.live[i]->threads, s->processes.live[i]->pid);
+}
+
+static void keep_house(struct session *s, uint64_t now)
+{
+	if (now < s->due_ns)
+		return;
+	s->due_ns = now + HOUSEKEEPING_NS;
+	session_record_losses(s);
+	snapshot_check_lost(s);
+	sweep_threads(s, now);
+	snapshot_keep_alive(s);
+	forget_strangers(s, now);
+}
+
+static size_t count_confirmed(const struct session *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->processes.count; i++)
+		count += s->processes.live[i]->confirmed;
+	return count;
+}
+
+/* Asked once per housekeeping interval, and at once when the last process has ended. */
+static bool is_over(struct session *s, uint64_t now, bool ask)
+{
+	if (s->stopping)
+		return true;
+	if (s->launched) {
+		if (!s->command_ended_ns)
+			return false;
+		if (now - s->command_ended_ns >= s->config->grace_ns)
+			return true;
+	}
+	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared);
+}
+
+static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sample)
+{
+	uint64_t until = MIN(MIN(next_sample, s->due_ns), now + HOUSEKEEPING_NS);
+	uint64_t wait = saturating_sub(until, now);
+
+	if (s->consumer.blocked_since_ns)
+		wait = MIN(wait, BLOCKED_NS);
+	if (s->mode != MODE_SYNC && s->config->poll_ns)
+		wait = MIN(wait, s->config->poll_ns);
+	return wait;
+}
+
+/* D2: partner of the emitters' D1. */
+static void wait_for_work(struct session *s, uint64_t timeout_ns)
+{
+	struct jphase_session_page *page = s->shared.page;
+	uint32_t seen = atomic_load_explicit(&page->doorbell, memory_order_relaxed);
+
+	atomic_store_explicit(&page->sleeps, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!consumer_has_work(&s->consumer) && !jobs_pending(&s->jobs))
+		sys_futex_wait(&page->doorbell, seen, timeout_ns);
+	atomic_store_explicit(&page->sleeps, 0, memory_order_relaxed);
+}
+
+/* Claims that are still open were left by the dead, or belong to who goes on unmeasured. */
+static void drain_last(struct session *s, bool deserted)
+{
+	intake_drain(s);
+	for (uint32_t i = 0; i < s->shared.records; i++) {
+		if (!consumer_unblock(&s->consumer, UINT64_MAX, deserted))
+			return;
+		intake_drain(s);
+	}
+}
+
+static void complete(struct session *s)
+{
+	size_t alive = count_confirmed(s);
+
+	drain_last(s, alive == 0);
+	/* Who lives on marks into the void from now on. */
+	atomic_store(&s->shared.page->stalled, 1);
+	while (s->processes.count) {
+		struct process *p = s->processes.live[0];
+
+		session_bury(s, p);
+	}
+	if (alive)
+		session_note(s, NULL, "%zu processes go on, unmeasured from here", alive);
+	session_record_losses(s);
+	recorder_summary(s->recorder, now_ns(), s->markers, s->lost, s->processes.next_index,
+		s->snapshots, !s->stopping);
+	recorder_flush(s->recorder, FLUSH_NS);
+	flock(recorder_fd(s->recorder), LOCK_UN);
+}
+
+void loop_run(struct session *s)
+{
+	bool ask = true;
+
+	for (;;) {
+		uint64_t now, next;
+
+		intake_drain(s);
+		ask |= do_jobs(s);
+		unblock(s);
+		now = now_ns();
+		next = snapshot_sample(s, now);
+		ask |= now >= s->due_ns;
+		keep_house(s, now);
+		if (is_over(s, now, ask))
+			break;
+		ask = false;
+		wait_for_work(s, patience(s, now, next));
+	}
+	complete(s);
+}
+
+bool loop_linger(struct session *s)
+{
+	uint64_t until = now_ns() + LINGER_NS;
+	struct job job;
+
+	if (s->stopping || s->launched)
+		return false;
+	for (uint64_t now = now_ns(); now < until; now = now_ns()) {
+		if (!jobs_pending(&s->jobs)) {
+			wait_for_work(s, until - now);
+			continue;
+		}
+		if (!jobs_take(&s->jobs, &job) || job.kind != JOB_REGISTER) {
+			s->stopping |= job.kind == JOB_STOP;
+			continue;
+		}
+		if (shared_renew_presence(&s->shared) < 0) {
+			close(job.fd);
+			return false;
+		}
+		flock(recorder_fd(s->recorder), LOCK_EX | LOCK_NB);
+		atomic_store(&s->shared.page->stalled, 0);
+		session_register(s, &job);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+
+#include "recorder.h"
+
+#include "internal/sys.h"
+#include "internal/util.h"
+
+/* linux/pidfd.h of 6.15; the kernel fills in what it knows and says so in the mask. */
+struct pidfd_info {
+	uint64_t mask;
+	uint64_t cgroup;
+	uint32_t pid, tgid, ppid;
+	uint32_t ids[8];
+	int32_t exit_code;
+};
+
+#define PIDFD_INFO_HAS_EXIT (UINT64_C(1) << 3)
+#define PIDFD_ASK_INFO	    _IOWR(0xff, 11, struct pidfd_info)
+
+static FILE *open_proc(pid_t pid, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	return fopen(path, "re");
+}
+
+/* The last of several numbers, which is the innermost namespace's. */
+static pid_t last_number(const char *text)
+{
+	const char *last = strrchr(text, '\t');
+
+	return (pid_t)strtol(last ? last : text, NULL, 10);
+}
+
+int process_facts(pid_t pid, struct process_facts *ret)
+{
+	struct process_facts facts = { .inner = pid };
+	char line[256];
+	FILE *f;
+
+	f = open_proc(pid, "status");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		char *value = strchr(line, '\t');
+
+		if (!value)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		value++;
+		if (str_starts(line, "Name:"))
+			snprintf(facts.name, sizeof(facts.name), "%.*s", PROCESS_NAME_ROOM - 1, value);
+		else if (str_starts(line, "Tgid:"))
+			facts.tgid = (pid_t)strtol(value, NULL, 10);
+		else if (str_starts(line, "PPid:"))
+			facts.parent = (pid_t)strtol(value, NULL, 10);
+		else if (str_starts(line, "NSpid:"))
+			facts.inner = last_number(value);
+	}
+	fclose(f);
+	if (!facts.tgid)
+		return -ESRCH;
+	*ret = facts;
+	return 0;
+}
+
+bool process_maps_ring(pid_t pid, const struct shared *shared)
+{
+	char line[512];
+	bool found = false;
+	FILE *f;
+
+	f = open_proc(pid, "maps");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f)) {
+		unsigned major_, minor_;
+		uint64_t inode;
+
+		found = sscanf(line, "%*s %*s %*s %x:%x %" SCNu64, &major_, &minor_, &inode) == 3 &&
+			inode == shared->ring_inode && makedev(major_, minor_) == shared->ring_device;
+	}
+	fclose(f);
+	return found;
+}
+
+static void swap_to_front(const struct process_table *t, size_t i)
+{
+	struct process *p = t->live[i];
+
+	t->live[i] = t->live[0];
+	t->live[0] = p;
+}
+
+struct process *process_find(const struct process_table *t, pid_t as_named)
+{
+	if (as_named <= 0)
+		return NULL;
+	for (size_t i = 0; i < t->count; i++)
+		if (t->live[i]->as_named == as_named || t->live[i]->alias == as_named) {
+			swap_to_front(t, i);
+			return t->live[0];
+		}
+	return NULL;
+}
+
+struct process *process_find_pid(const struct process_table *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->live[i]->pid == pid)
+			return t->live[i];
+	return NULL;
+}
+
+struct process *process_add(struct process_table *t)
+{
+	struct process *p;
+
+	if (t->count == t->room) {
+		size_t room = t->room ? 2 * t->room : 16;
+		struct process **grown = reallocarray(t->live, room, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		t->live = grown;
+		t->room = room;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->index = t->next_index++;
+	p->pidfd = -1;
+	t->live[t->count++] = p;
+	return p;
+}
+
+int process_open(struct process *p, struct source_list *sources,
+	const struct reader_target *target, char (*ret_reasons)[READER_REASON_ROOM])
+{
+	p->pidfd = sys_pidfd_open(p->pid);
+	if (p->pidfd < 0)
+		return p->pidfd;
+	for (size_t i = 0; i < sources->count; i++) {
+		const struct source *source = &sources->source[i];
+
+		if (!source->present || !source->ops->per_process)
+			continue;
+		if (source->ops->open(target, &p->reader[i], ret_reasons[i]) < 0)
+			p->reader[i] = NULL;
+	}
+	return 0;
+}
+
+void process_close(struct process *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < SOURCE_MAX; i++)
+		if (p->reader[i])
+			p->reader[i]->ops->close(p->reader[i]);
+	thread_table_clear(&p->threads);
+	sys_close(p->pidfd);
+	free(p);
+}
+
+struct process *process_take(struct process_table *t, struct process *p)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->live[i] == p) {
+			t->live[i] = t->live[--t->count];
+			break;
+		}
+	return p;
+}
+
+void process_remove(struct process_table *t, struct process *p)
+{
+	process_close(process_take(t, p));
+}
+
+void process_table_clear(struct process_table *t)
+{
+	while (t->count)
+		process_remove(t, t->live[0]);
+	free(t->live);
+	t->live = NULL;
+	t->room = 0;
+}
+
+bool process_has_ended(const struct process *p)
+{
+	struct pollfd poll_end = { .fd = p->pidfd, .events = POLLIN };
+
+	return p->pidfd < 0 || poll(&poll_end, 1, 0) > 0;
+}
+
+static uint64_t ticks_us(uint64_t ticks)
+{
+	return ticks * 1000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* While it is a zombie; afterwards its parent has taken the file away. */
+static bool read_zombie(pid_t pid, struct process_end *end)
+{
+	uint64_t user, system, child_user, child_system;
+	char line[2048], state;
+	const char *after;
+	int status;
+	bool ok;
+	FILE *f;
+
+	f = open_proc(pid, "stat");
+	if (!f)
+		return false;
+	ok = fgets(line, sizeof(line), f) != NULL;
+	fclose(f);
+	/* The name may itself contain ')', so the fields start after the last one. */
+	after = ok ? strrchr(line, ')') : NULL;
+	if (!after || sscanf(after + 1,
+			      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+			      " %" SCNu64 " %" SCNu64,
+			      &state, &user, &system, &child_user, &child_system) != 5)
+		return false;
+	/* The exit status is the last field, 0 for who may not see it. */
+	after = strrchr(line, ' ');
+	if (state != 'Z' || !after || sscanf(after, "%d", &status) != 1)
+		return false;
+	end->user_us = ticks_us(user + child_user);
+	end->system_us = ticks_us(system + child_system);
+	end->status = status;
+	return true;
+}
+
+struct process_end process_end_of(const struct process *p)
+{
+	struct process_end end = { .status = RECORD_STATUS_UNKNOWN, .user_us = VALUE_ABSENT,
+		.system_us = VALUE_ABSENT };
+	struct pidfd_info info = { .mask = PIDFD_INFO_HAS_EXIT };
+
+	if (read_zombie(p->pid, &end))
+		return end;
+	if (p->pidfd >= 0 && ioctl(p->pidfd, PIDFD_ASK_INFO, &info) == 0 &&
+		(info.mask & PIDFD_INFO_HAS_EXIT))
+		end.status = info.exit_code;
+	return end;
+}

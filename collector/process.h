@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes of a session and their readers. */
+#ifndef COLLECTOR_PROCESS_H
+#define COLLECTOR_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "readers/reader.h"
+#include "shared.h"
+#include "source.h"
+#include "thread.h"
+
+#define PROCESS_NAME_ROOM  64
+
+struct process {
+	uint64_t index;
+	pid_t pid;	/* as we see it */
+	pid_t as_named; /* as its records name it */
+	pid_t alias;	/* or by a thread that marked before the first one did; 0: none */
+	int pidfd;	/* -1: unconfirmed */
+	bool first;
+	bool confirmed;	   /* proven to be ours: it may have counters */
+	bool marked;
+	bool ended;	   /* its last boundary was its own exit marker */
+	bool gone;
+	uint64_t seen_ns;  /* of its last marker */
+	uint64_t last_ns;  /* time of its last marker, never decreasing */
+	char name[PROCESS_NAME_ROOM];
+	struct reader *reader[SOURCE_MAX]; /* by source; NULL: none */
+	const char *lost[SOURCE_MAX];
+	struct thread_table threads; /* those with regions */
+	bool threads_noted;	     /* that some have no counters */
+};
+
+struct process_table {
+	struct process **live;
+	size_t count;
+	size_t room;
+	uint64_t next_index;
+};
+
+/* What /proc says of a pid. */
+struct process_facts {
+	pid_t tgid;
+	pid_t parent;
+	pid_t inner; /* its pid in its own namespace */
+	char name[PROCESS_NAME_ROOM];
+};
+
+int process_facts(pid_t pid, struct process_facts *ret);
+
+/* Does this process map the session's ring? */
+bool process_maps_ring(pid_t pid, const struct shared *shared);
+
+/* By the number its records carry.  NULL: unknown. */
+struct process *process_find(const struct process_table *t, pid_t as_named);
+struct process *process_find_pid(const struct process_table *t, pid_t pid);
+
+/* A new entry with nothing open.  NULL: out of memory. */
+struct process *process_add(struct process_table *t);
+
+/*
+ * Opens a pidfd and the readers that have one instance a process.  A reader
+ * that fails is left out, with its reason in ret_reasons.  -ESRCH: the process
+ * has ended.
+ */
+int process_open(struct process *p, struct source_list *sources,
+	const struct reader_target *target, char (*ret_reasons)[READER_REASON_ROOM]);
+
+/* Takes it from the table; it is the caller's then. */
+struct process *process_take(struct process_table *t, struct process *p);
+
+/* Takes NULL. */
+void process_close(struct process *p);
+
+/* Both. */
+void process_remove(struct process_table *t, struct process *p);
+void process_table_clear(struct process_table *t);
+
+bool process_has_ended(const struct process *p);
+
+/* How it ended, as wait() says it; RECORD_STATUS_UNKNOWN if nobody knows. */
+struct process_end {
+	int status;
+	uint64_t user_us;
+	uint64_t system_us;
+};
+
+struct process_end process_end_of(const struct process *p);
+
+#endif

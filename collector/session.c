@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "sigspec.h"
+#include "snapshot.h"
+
+/* The working directory is left soon. */
+static int find_powercap(struct session *s, char ret_error[SESSION_ERROR_ROOM])
+{
+	const char *chosen = s->config->powercap_root;
+
+	if (!chosen)
+		return 0;
+	if (!realpath(chosen, s->powercap_root)) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot read energy from \"%.200s\": %s",
+			chosen, strerror(errno));
+		return -EINVAL;
+	}
+	s->env.powercap_root = s->powercap_root;
+	return 0;
+}
+
+static bool have_thread_counters(const struct session *s)
+{
+	for (size_t i = 0; i < s->sources.count; i++)
+		if (s->sources.source[i].present && s->sources.source[i].ops->per_thread)
+			return true;
+	return false;
+}
+
+/* What keeps the kernel from sampling, or 0. */
+static int prepare_sampling(struct session *s, char reason[READER_REASON_ROOM])
+{
+	int err = 0;
+
+	if (!s->regions) {
+		snprintf(reason, READER_REASON_ROOM, "no chosen source counts single threads");
+		return -ENOTSUP;
+	}
+	for (size_t i = 0; i < s->sources.count && err == 0; i++) {
+		const struct source *source = &s->sources.source[i];
+
+		if (source->present && source->ops->can_sample)
+			err = source->ops->can_sample(&s->env, reason);
+	}
+	return err < 0 ? err : probe_prepare(&s->probe, reason);
+}
+
+static int choose_mode(struct session *s, char ret_error[SESSION_ERROR_ROOM])
+{
+	char reason[READER_REASON_ROOM];
+	int err;
+
+	s->mode = (enum session_mode)s->config->mode;
+	s->regions = have_thread_counters(s);
+	if (s->mode != MODE_AUTO && s->mode != MODE_EXACT)
+		return 0;
+	err = prepare_sampling(s, reason);
+	if (err == 0) {
+		s->mode = MODE_EXACT;
+		return 0;
+	}
+	if (s->mode == MODE_EXACT) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot use exact mode: %s", reason);
+		return err;
+	}
+	s->mode = MODE_SYNC;
+	snprintf(s->not_exact, sizeof(s->not_exact), "%s", reason);
+	return 0;
+}
+
+int session_prepare(struct session *s, const struct config *chosen,
+	char ret_error[SESSION_ERROR_ROOM])
+{
+	int err, signals;
+
+	*s = (struct session){
+		.config = chosen,
+		.env = { .proc_root = "/proc", .sys_root = "/sys", .events = chosen->events,
+			.idle_ns = chosen->idle_ns },
+		.probe.tracefs = -1,
+		.shared = { .ring_fd = -1, .page_fd = -1, .presence_fd = -1 },
+		.welcome = {
+			.length = sizeof(s->welcome),
+			.abi_major = JPHASE_ABI_MAJOR,
+			.abi_minor = JPHASE_ABI_MINOR,
+			.records = (uint32_t)chosen->ring,
+		},
+	};
+	if (chosen->signals) {
+		signals = sigspec_parse(chosen->signals, s->welcome.signal, ret_error);
+		if (signals < 0)
+			return signals;
+		s->welcome.signals = (uint32_t)signals;
+	}
+	err = source_choose(chosen->sources, &s->sources, ret_error);
+	if (err == 0)
+		err = find_powercap(s, ret_error);
+	if (err == 0)
+		err = source_probe(&s->sources, &s->env, ret_error);
+	return err < 0 ? err : choose_mode(s, ret_error);
+}
+
+static int make_address(struct session *s, int launcher)
+{
+	char address[JPHASE_SESSION_ROOM];
+	int n, err;
+
+	if (getrandom(s->token, sizeof(s->token), 0) != (ssize_t)sizeof(s->token))
+		return -EIO;
+	jobs_init(&s->jobs, s->shared.page);
+	err = control_start(&s->jobs, s->token, launcher, address, &s->control);
+	if (err < 0)
+		return err;
+	n = snprintf(s->welcome.session, sizeof(s->welcome.session), "%.30s:", address);
+	for (size_t i = 0; i < sizeof(s->token); i++)
+		n += snprintf(s->welcome.session + n, sizeof(s->welcome.session) - (size_t)n, "%02x",
+			s->token[i]);
+	return 0;
+}
+
+static struct reader_target target_of(const struct session *s, pid_t pid, bool on_exec)
+{
+	return (struct reader_target){ .env = &s->env, .pid = pid, .enable_on_exec = on_exec };
+}
+
+/* Opens the readers that serve the whole session, on the first process's group. */
+static void open_shared_readers(struct session *s, const struct reader_target *target,
+	char (*reasons)[READER_REASON_ROOM])
+{
+	for (size_t i = 0; i < s->sources.count; i++) {
+		struct source *source = &s->sources.source[i];
+
+		if (source->present && !source->ops->per_process &&
+			source->ops->open(target, &source->shared, reasons[i]) < 0)
+			source->shared = NULL;
+	}
+}
+
+static int open_readers(struct session *s, struct process *p, bool on_exec,
+	char ret_error[SESSION_ERROR_ROOM])
+{
+	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
+	struct reader_target target = target_of(s, p->pid, on_exec);
+	int err;
+
+	open_shared_readers(s, &target, reasons);
+	err = process_open(p, &s->sources, &target, reasons);
+	if (err == -ESRCH) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "the program has already ended");
+		return err;
+	}
+	err = source_describe(&s->sources, p->reader, reasons, ret_error);
+	if (err < 0)
+		return err;
+	s->values = calloc(snapshot_values(&s->sources) + 1, sizeof(*s->values));
+	s->sampled = calloc(CONSUMER_BATCH * s->sources.values + 1, sizeof(*s->sampled));
+	return s->values && s->sampled ? 0 : -ENOMEM;
+}
+
+static const char *mode_of(const struct session *s)
+{
+	return mode_names[s->mode];
+}
+
+static int write_header(struct session *s, const struct session_start *start)
+{
+	struct recorder_reader readers[SOURCE_MAX];
+
+	for (size_t i = 0; i < s->sources.count; i++) {
+		const struct source *source = &s->sources.source[i];
+
+		readers[i] = (struct recorder_reader){
+			.name = source->ops->name,
+			.critical = source->ops->critical,
+			.absent = source->present ? NULL : source->absent,
+			.metrics = source->present ? &source->metrics : NULL,
+		};
+	}
+	return recorder_header(s->recorder, &(struct recorder_header){
+		.command = start->command,
+		.command_bytes = start->command_bytes,
+		.mode = mode_of(s),
+		.poll_ns = s->config->poll_ns,
+		.interval_ns = s->config->interval_ns,
+		.ring_records = s->shared.records,
+		.pid = start->pid,
+		.readers = readers,
+		.reader_count = s->sources.count,
+	});
+}
+
+/* The process's first phase is called START; with counters it has a baseline. */
+static void record_start(struct session *s, struct process *p, pid_t parent, const char *how,
+	const char *absent, bool baseline)
+{
+	uint64_t time = now_ns();
+
+	recorder_process(s->recorder, time, p->index, p->as_named, parent, p->name, how, absent);
+	p->last_ns = time;
+	recorder_marker(s->recorder, &(struct record_marker){
+		.time_ns = time,
+		.process = p->index,
+		.tid = (uint32_t)p->as_named,
+		.kind = JPHASE_PHASE,
+		.name = "START",
+		.snapshot = baseline ? snapshot_of(s, p) : 0,
+		.done_ns = time,
+	});
+}
+
+/* Defines the probe where the first process has the library. */
+static void begin_sampling(struct session *s, pid_t pid, uint64_t site)
+{
+	int err;
+
+	if (s->mode != MODE_EXACT || s->probe.id || !site)
+		return;
+	err = probe_define(&s->probe, pid, site);
+	if (err == 0) {
+		s->shared.page->flags |= JPHASE_SESSION_SAMPLES;
+		return;
+	}
+	s->mode = MODE_SYNC;
+	session_note(s, NULL, "exact mode could not begin (%s): regions are read as in sync mode",
+		strerror(-err));
+}
+
+static uint32_t flags_of(const struct session *s)
+{
+	if (s->mode == MODE_ASYNC)
+		return s->config->poll_ns == 0 ? JPHASE_SESSION_RINGS : 0;
+	return JPHASE_SESSION_WAITS | JPHASE_SESSION_RINGS |
+	       (s->regions ? JPHASE_SESSION_REGIONS : 0);
+}
+
+static void note_signals(struct session *s)
+{
+	bool merges = false;
+
+	for (uint32_t i = 0; i < s->welcome.signals; i++)
+		merges |= sigspec_merges(s->welcome.signal[i].number);
+	if (merges)
+		session_note(s, NULL,
+			"pending instances of a standard signal are merged by the kernel: "
+			"markers by such signals may be fewer than were sent");
+	else if (s->welcome.signals)
+		session_note(s, NULL,
+			"real-time signals that kill sends to a full queue are merged by the "
+			"kernel unseen; sigqueue reports a full queue");
+}
+
+int session_begin(struct session *s, const struct session_start *start, int launcher,
+	char ret_error[SESSION_ERROR_ROOM])
+{
+	struct process_facts facts;
+	struct process *p;
+	int err;
+
+	err = recorder_open(start->output_fd, s->config->fsync, &s->recorder);
+	if (err == 0)
+		err = shared_open((uint32_t)s->config->ring, flags_of(s), &s->shared);
+	if (err == 0) {
+		consumer_init(&s->consumer, s->shared.ring, s->shared.records);
+		err = shared_own(&s->shared);
+	}
+	if (err == 0)
+		err = make_address(s, launcher);
+	if (err == 0)
+		err = process_facts(start->pid, &facts);
+	p = err == 0 ? process_add(&s->processes) : NULL;
+	if (!p) {
+		err = err < 0 ? err : -ENOMEM;
+		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot start measuring: %s",
+			strerror(-err));
+		return err;
+	}
+
+	s->launched = start->launched;
+	p->pid = start->pid;
+	p->as_named = facts.inner;
+	p->first = p->confirmed = true;
+	/* Before its exec the program still has our name. */
+	snprintf(p->name, sizeof(p->name), "%s",
+		start->launched ? basename(start->command) : facts.name);
+	err = open_readers(s, p, start->launched, ret_error);
+	if (err < 0)
+		return err;
+	write_header(s, start);
+	record_start(s, p, facts.parent, "first", NULL, true);
+	for (size_t i = 0; start->privileged && i < s->sources.count; i++)
+		if (p->reader[i] && s->sources.source[i].ops->lost)
+			snapshot_give_up(s, p, i, READER_LOST_AT_EXEC);
+	note_signals(s);
+	begin_sampling(s, start->pid, start->site);
+	if (s->not_exact[0])
+		session_note(s, NULL, "not exact: %s", s->not_exact);
+	control_watch(s->control, p->pidfd, p->index);
+	return 0;
+}
+
+int session_welcome(struct session *s, int socket, bool first)
+{
+	const int fds[JPHASE_WELCOME_FDS] = { s->shared.ring_fd, s->shared.page_fd,
+		s->shared.presence_fd };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(fds))];
+	} control = { .buf = "" };
+	struct jphase_welcome welcome = s->welcome;
+	struct iovec iov = { .iov_base = &welcome, .iov_len = sizeof(welcome) };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	welcome.first = first;
+	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+void session_refuse(int socket, int status, const char *message)
+{
+	struct jphase_welcome welcome = {
+		.length = sizeof(welcome),
+		.abi_major = JPHASE_ABI_MAJOR,
+		.abi_minor = JPHASE_ABI_MINOR,
+		.status = status,
+	};
+
+	snprintf(welcome.message, sizeof(welcome.message), "%s", message);
+	/* Nobody else can be told if this fails. */
+	send(socket, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* A process that is proven to be ours gets its own counters. */
+static struct process *join(struct session *s, pid_t pid, const struct process_facts *facts,
+	const char *how)
+{
+	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
+	struct reader_target target = target_of(s, pid, false);
+	const char *absent = NULL;
+	struct process *p;
+	int err;
+
+	p = process_add(&s->processes);
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	p->as_named = facts->inner;
+	p->confirmed = true;
+	snprintf(p->name, sizeof(p->name), "%s", facts->name);
+	err = process_open(p, &s->sources, &target, reasons);
+	if (err == -ESRCH)
+		absent = "not counted: the process has already ended";
+	for (size_t i = 0; i < s->sources.count && !absent; i++)
+		if (reasons[i][0])
+			absent = reasons[i];
+	/* What a forked child did before its first marker was counted by nobody. */
+	record_start(s, p, facts->parent, how, absent, str_eq(how, "exec"));
+	if (p->pidfd >= 0)
+		control_watch(s->control, p->pidfd, p->index);
+	return p;
+}
+
+void session_register(struct session *s, const struct job *job)
+{
+	struct process *p = process_find_pid(&s->processes, job->pid);
+	struct process_facts facts;
+
+	begin_sampling(s, job->pid, job->site);
+	/* The same pid after an exec keeps its group. */
+	if (!p && process_facts(job->pid, &facts) == 0)
+		p = join(s, job->pid, &facts, "exec");
+	if (p)
+		session_welcome(s, job->fd, p->first);
+	close(job->fd);
+}
+
+struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
+{
+	struct reader_target target = target_of(s, tid, false);
+	char reason[READER_REASON_ROOM];
+	struct thread *t;
+
+	/* In another pid namespace its number means nothing to us. */
+	if (!s->regions || !p->confirmed || p->pid != p->as_named)
+		return NULL;
+	t = thread_find(&p->threads, tid);
+	if (t)
+		return t;
+	target.alone = true;
+	target.probe = s->probe.id;
+	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
+	if (t && reason[0] && !p->threads_noted) {
+		p->threads_noted = true;
+		session_note(s, p, "regions have times but no counters: %s", reason);
+	}
+	return t;
+}
+
+/*
+ * as_named may be a thread: in a forked child whose other threads mark first
+ * they take their own number for the process's.
+ */
+static struct process *adopt_confirmed(struct session *s, pid_t as_named)
+{
+	struct process_facts facts;
+	struct process *p;
+	pid_t pid;
+
+	if (process_facts(as_named, &facts) < 0)
+		return NULL;
+	pid = facts.tgid;
+	p = pid == as_named ? NULL : process_find_pid(&s->processes, pid);
+	if (!p) {
+		if (pid != as_named && process_facts(pid, &facts) < 0)
+			return NULL;
+		if (facts.inner != pid || !process_maps_ring(pid, &s->shared))
+			return NULL;
+		p = join(s, pid, &facts, "fork");
+	}
+	if (p && pid != as_named)
+		p->alias = as_named;
+	return p;
+}
+
+struct process *session_adopt(struct session *s, pid_t as_named)
+{
+	struct process *p = adopt_confirmed(s, as_named);
+
+	if (p)
+		return p;
+	/* Whoever it is: it keeps its markers as they are and gets no counters. */
+	p = process_add(&s->processes);
+	if (!p)
+		return NULL;
+	p->as_named = as_named;
+	record_start(s, p, 0, "fork",
+		"not counted: the process had ended before its counters could be opened", false);
+	return p;
+}
+
+void session_bury(struct session *s, struct process *p)
+{
+	struct process_end end = process_end_of(p);
+	struct record_exit exit = {
+		.time_ns = MAX(now_ns(), p->last_ns),
+		.process = p->index,
+		.status = end.status,
+		.user_us = end.user_us,
+		.system_us = end.system_us,
+		.peak_bytes = VALUE_ABSENT,
+	};
+
+	if (p->first && s->command.kind == JOB_COMMAND) {
+		exit.status = s->command.status;
+		exit.user_us = s->command.user_us;
+		exit.system_us = s->command.system_us;
+		exit.peak_bytes = s->command.peak_bytes;
+	}
+	/* After its own exit marker there is nothing left to charge. */
+	if (p->confirmed && !p->ended)
+		exit.snapshot = snapshot_of(s, p);
+	recorder_exit(s->recorder, &exit);
+	if (p->confirmed)
+		consumer_bury(&s->consumer, p->as_named);
+	/* Closing a probe's last events takes the kernel a while: not now. */
+	if (p->first)
+		s->kept = process_take(&s->processes, p);
+	else
+		process_remove(&s->processes, p);
+}
+
+static void record_loss(struct session *s, const char *what, uint64_t count)
+{
+	if (!count)
+		return;
+	s->lost += count;
+	recorder_loss(s->recorder, now_ns(), what, count);
+}
+
+void session_record_losses(struct session *s)
+{
+	struct consumer_losses losses = consumer_take_losses(&s->consumer);
+
+	record_loss(s, "dropped", losses.dropped);
+	record_loss(s, "revoked", losses.revoked);
+	record_loss(s, "claim", losses.claims);
+	record_loss(s, "invalid", losses.invalid);
+	record_loss(s, "unknown", s->unknown);
+	s->unknown = 0;
+	record_loss(s, "backlog", recorder_take_dropped(s->recorder));
+}
+
+void session_note(struct session *s, const struct process *p, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	recorder_note(s->recorder, now_ns(), p ? p->index : RECORD_NO_PROCESS, text);
+}
+
+void session_end(struct session *s)
+{
+	s->control = control_stop(s->control);
+	process_table_clear(&s->processes);
+	process_close(s->kept);
+	probe_remove(&s->probe);
+	s->probe.tracefs = sys_close(s->probe.tracefs);
+	source_close(&s->sources);
+	s->recorder = recorder_close(s->recorder);
+	shared_close(&s->shared);
+	free(s->values);
+	free(s->sampled);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One session: the shared memory, the readers, the processes, the recording.
+ * Everything here belongs to the marker thread but for jobs, through which the
+ * control thread speaks to it.
+ */
+#ifndef COLLECTOR_SESSION_H
+#define COLLECTOR_SESSION_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "config.h"
+#include "consumer.h"
+#include "control.h"
+#include "jobs.h"
+#include "probe.h"
+#include "process.h"
+#include "recorder.h"
+#include "shared.h"
+#include "source.h"
+
+#define SESSION_ERROR_ROOM 512
+
+/* Sampling of one reader's gauges. */
+struct sampling {
+	uint64_t due_ns;
+	bool slowed; /* it takes too long to be read at every tick */
+};
+
+struct session {
+	const struct config *config;
+	struct reader_env env;
+	char powercap_root[PATH_MAX];
+	struct source_list sources;
+	struct sampling sampling[SOURCE_MAX];
+	struct shared shared;
+	struct consumer consumer;
+	struct taken batch[CONSUMER_BATCH];
+	struct jobs jobs;
+	struct control *control;
+	struct recorder *recorder;
+	struct process_table processes;
+	struct jphase_welcome welcome;
+	uint8_t token[JPHASE_TOKEN_BYTES];
+	uint64_t *values;  /* for the reads of one snapshot */
+	uint64_t *sampled; /* for the samples of one batch */
+	enum session_mode mode;
+	bool regions; /* begin and end have counters */
+	struct probe probe;
+	char not_exact[READER_REASON_ROOM]; /* why auto did not choose exact, or "" */
+	struct process *kept; /* the first process, buried; its counters are closed last */
+
+	bool launched;	    /* by `jphase run`, which tells when its command has ended */
+	bool stopping;
+	struct job command; /* its end; kind JOB_COMMAND once it is known */
+	uint64_t command_ended_ns;
+
+	uint64_t snapshots;
+	uint64_t markers;
+	uint64_t phases;
+	uint64_t lost;
+	uint64_t unknown; /* records of kinds that we do not know */
+	uint64_t due_ns;  /* of the next housekeeping */
+	uint64_t sweep_due_ns;
+};
+
+/* What is known when a session begins. */
+struct session_start {
+	pid_t pid;	     /* the first process */
+	bool launched;	     /* it is stopped before its exec */
+	bool privileged;     /* the kernel will take its counters away at exec */
+	uint64_t site;	     /* address of the library's probe site; 0: not loaded yet */
+	const char *command; /* its arguments, NUL between them */
+	size_t command_bytes;
+	int output_fd; /* taken */
+};
+
+/*
+ * Checks what the user chose and whether the readers can work, before any file
+ * or process is touched.  On an error ret_error holds a sentence.
+ */
+int session_prepare(struct session *s, const struct config *chosen,
+	char ret_error[SESSION_ERROR_ROOM]);
+
+/*
+ * Makes the shared memory and the address, opens the readers on the first
+ * process, writes the head of the recording, starts the control thread.
+ */
+int session_begin(struct session *s, const struct session_start *start, int launcher,
+	char ret_error[SESSION_ERROR_ROOM]);
+
+/* Sends the welcome with the three descriptors. */
+int session_welcome(struct session *s, int socket, bool first);
+
+/* Sends a refusal and its sentence. */
+void session_refuse(int socket, int status, const char *message);
+
+/* A process has asked to join: confirms, opens, answers, closes job->fd. */
+void session_register(struct session *s, const struct job *job);
+
+/* The thread of a region's marker, with its counters open if they can be. */
+struct thread *session_thread(struct session *s, struct process *p, pid_t tid);
+
+/* A process that is ours but has not registered: a forked child. */
+struct process *session_adopt(struct session *s, pid_t as_named);
+
+/* Takes the last snapshot, records the end, forgets the process. */
+void session_bury(struct session *s, struct process *p);
+
+/* Losses since the last call, to the recording. */
+void session_record_losses(struct session *s);
+
+void session_note(struct session *s, const struct process *p, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Takes half-built sessions. */
+void session_end(struct session *s);
+
+#endif
