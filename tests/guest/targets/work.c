@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work of a known number of instructions, in phases.
+ *
+ *	work phases COUNT FIRST STEP   COUNT phases p00000 ... of FIRST, FIRST + STEP, ...
+ *	work children COUNT N          a phase "work" with COUNT children of N each
+ *	work threads COUNT N           a phase "work" with COUNT threads of N each
+ *	work workers COUNT N           children with a phase "work" of their own: N, 2 N, ...
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jphase/jphase.h>
+
+#define PHASES_MAX  20000
+#define THREADS_MAX 16
+#define NAME_ROOM   8
+#define WARM_UPS    10
+
+/* Exactly that many instructions, an even number, from the first to the last. */
+static void run_instructions(uint64_t count)
+{
+	uint64_t rounds = count / 2;
+
+	__asm__ volatile("1:\n\tsubs %0, %0, #1\n\tb.ne 1b" : "+r"(rounds) : : "cc");
+}
+
+static uint64_t number(const char *text)
+{
+	return strtoull(text, NULL, 10);
+}
+
+/* The names are made before, as to make one costs what its number is like. */
+static int work_phases(char **args)
+{
+	static char name[PHASES_MAX][NAME_ROOM];
+	uint64_t count = number(args[0]), first = number(args[1]), step = number(args[2]);
+
+	if (count > PHASES_MAX)
+		return 2;
+	for (uint64_t i = 0; i < count; i++)
+		snprintf(name[i], NAME_ROOM, "p%05u", (unsigned)i);
+	/* The collector is busy with a new process for a while. */
+	for (int i = 0; i < WARM_UPS; i++) {
+		joule_phase("warm-up");
+		run_instructions(first);
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		joule_phase(name[i]);
+		run_instructions(first + i * step);
+	}
+	joule_phase("finish");
+	return 0;
+}
+
+static int wait_all(void)
+{
+	int status, failed = 0;
+
+	while (wait(&status) > 0)
+		failed |= status != 0;
+	return failed;
+}
+
+static int work_children(char **args)
+{
+	uint64_t count = number(args[0]), instructions = number(args[1]);
+	int failed;
+
+	joule_phase("work");
+	for (uint64_t i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return 1;
+		if (pid == 0) {
+			run_instructions(instructions);
+			_exit(0);
+		}
+	}
+	failed = wait_all();
+	joule_phase("finish");
+	return failed;
+}
+
+static void *thread_main(void *instructions)
+{
+	run_instructions(*(uint64_t *)instructions);
+	return NULL;
+}
+
+static int work_threads(char **args)
+{
+	uint64_t count = number(args[0]), instructions = number(args[1]);
+	pthread_t thread[THREADS_MAX];
+
+	if (count > THREADS_MAX)
+		return 2;
+	joule_phase("work");
+	for (uint64_t i = 0; i < count; i++)
+		if (pthread_create(&thread[i], NULL, thread_main, &instructions) != 0)
+			return 1;
+	for (uint64_t i = 0; i < count; i++)
+		pthread_join(thread[i], NULL);
+	joule_phase("finish");
+	return 0;
+}
+
+static int work_workers(char **args)
+{
+	uint64_t count = number(args[0]), instructions = number(args[1]);
+	int failed;
+
+	joule_phase("workers");
+	for (uint64_t i = 1; i <= count; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return 1;
+		if (pid == 0) {
+			/* The counters of a forked child begin at its first marker. */
+			joule_phase("ready");
+			joule_phase("work");
+			run_instructions(i * instructions);
+			joule_phase("finish");
+			_exit(0);
+		}
+	}
+	failed = wait_all();
+	joule_phase("finish");
+	return failed;
+}
+
+static const struct {
+	const char *name;
+	int args;
+	int (*run)(char **args);
+} modes[] = {
+	{ "phases", 3, work_phases },
+	{ "children", 2, work_children },
+	{ "threads", 2, work_threads },
+	{ "workers", 2, work_workers },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(argv[1], modes[i].name) == 0 && argc == 2 + modes[i].args)
+			return modes[i].run(argv + 2);
+	return 2;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions and cycles of known work.  The guest counts exactly, and one
+ * instruction takes one cycle and one nanosecond.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "internal/util.h"
+#include "support/measure.h"
+
+#define WORK   BUILD_DIR "/guest/targets/work"
+#define PHASES 1000
+
+/* The collector sleeps between markers. */
+#define QUIET "JPHASE_INTERVAL=0"
+
+/*
+ * A marker's own instructions on both sides of its wait: a constant for one way
+ * through it.  Other ways differ by two reads of the clock: a marker that finds
+ * the collector awake reads it once more, and a read begins again when the
+ * kernel has just moved the clock on.
+ */
+#define MARKER_USER	  700
+#define MARKER_USER_OTHER 250
+/* Its system calls and two context switches, where nothing else interrupts. */
+#define MARKER_KERNEL	  10000
+/* To fork, start and await one child or thread, in user space. */
+#define START_USER 20000
+
+static struct measured work_phases(const char *count, const char *first, const char *step)
+{
+	return (struct measured){
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.argv = { WORK, "phases", count, first, step },
+	};
+}
+
+static void measure_whole(struct measured *m)
+{
+	measure(m);
+	if (m->child.code != 0)
+		fail_msg("the program ended with %d: %s", m->child.code, m->child.err);
+}
+
+static int compare(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What each of the phases counted beyond its work; sorted. */
+struct beyond {
+	int64_t sorted[PHASES];
+	size_t count;
+};
+
+static struct beyond beyond_of(const struct measured *m, const char *metric, uint64_t first,
+	uint64_t step)
+{
+	struct beyond b = { .count = 0 };
+	char name[8];
+
+	while (b.count < PHASES) {
+		size_t i = b.count;
+
+		snprintf(name, sizeof(name), "p%05u", (unsigned)i);
+		if (phase_count(m, name) == 0)
+			break;
+		b.sorted[b.count++] = (int64_t)counted(m, phase_at(m, name, 0), metric) -
+				      (int64_t)(first + i * step);
+	}
+	qsort(b.sorted, b.count, sizeof(b.sorted[0]), compare);
+	return b;
+}
+
+static int64_t median(const struct beyond *b)
+{
+	return b->sorted[b->count / 2];
+}
+
+/* How many lie no further from the usual constant than that. */
+static size_t within(const struct beyond *b, int64_t distance)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		count += llabs(b->sorted[i] - median(b)) <= distance;
+	return count;
+}
+
+static void assert_within(const struct beyond *b, int64_t distance)
+{
+	int64_t usual = median(b), least = b->sorted[0], most = b->sorted[b->count - 1];
+
+	print_message("%zu phases, beyond their work: %lld in %zu of them, all from %lld to %lld\n",
+		b->count, (long long)usual, within(b, 0), (long long)least, (long long)most);
+	if (within(b, distance) < b->count)
+		fail_msg("not all within %lld of it", (long long)distance);
+}
+
+static void assert_sum_is_total(const struct measured *m, const char *metric)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < m->model->row_count; i++)
+		if (!m->model->rows[i].unresolved)
+			sum += counted(m, &m->model->rows[i], metric);
+	assert_int_equal(sum, counted(m, &m->model->runs[0].total, metric));
+}
+
+static void growing_phases_count_their_work_and_one_constant(void **state)
+{
+	static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
+
+	(void)state;
+	for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+		struct measured m = work_phases("1000", "500000", "1000");
+		struct beyond b;
+
+		m.way = ways[w];
+		m.env[1] = QUIET;
+		measure_whole(&m);
+		b = beyond_of(&m, "instructions:u", 500000, 1000);
+		assert_int_equal(b.count, PHASES);
+		assert_within(&b, MARKER_USER_OTHER);
+		assert_in_range(median(&b), 1, MARKER_USER);
+		assert_true(within(&b, 0) >= PHASES * 99 / 100);
+		assert_sum_is_total(&m, "instructions:u");
+		measure_clear(&m);
+	}
+}
+
+static void a_cycle_is_an_instruction_in_each_phase(void **state)
+{
+	struct measured m = work_phases("1000", "2000", "200");
+
+	(void)state;
+	measure_whole(&m);
+	for (size_t i = 0; i < m.model->row_count; i++)
+		assert_int_equal(counted(&m, &m.model->rows[i], "cycles:u"),
+			counted(&m, &m.model->rows[i], "instructions:u"));
+	assert_sum_is_total(&m, "cycles:u");
+	measure_clear(&m);
+}
+
+/* Markers that follow each other closely find the collector at work. */
+static void short_phases_differ_by_the_way_through_the_marker_alone(void **state)
+{
+	struct measured m = work_phases("1000", "2", "2");
+	struct beyond b;
+
+	(void)state;
+	measure_whole(&m);
+	b = beyond_of(&m, "instructions:u", 2, 2);
+	assert_int_equal(b.count, PHASES);
+	assert_within(&b, MARKER_USER_OTHER);
+	assert_in_range(b.sorted[PHASES - 1], 1, MARKER_USER + MARKER_USER_OTHER);
+	measure_clear(&m);
+}
+
+static void the_kernel_adds_a_constant_and_little_more(void **state)
+{
+	struct measured m = work_phases("1000", "500000", "1000");
+	struct beyond b;
+
+	(void)state;
+	m.env[0] = "JPHASE_EVENTS=instructions,cycles";
+	m.env[1] = QUIET;
+	measure_whole(&m);
+	b = beyond_of(&m, "INSTRUCTIONS", 500000, 1000);
+	assert_int_equal(b.count, PHASES);
+	assert_true(within(&b, 5000 + 500000 * 2 / 1000) >= PHASES * 97 / 100);
+	assert_within(&b, 100000);
+	assert_in_range(median(&b), 1, MARKER_KERNEL);
+	assert_sum_is_total(&m, "INSTRUCTIONS");
+	assert_sum_is_total(&m, "CPU_CYCLES");
+	measure_clear(&m);
+}
+
+static void assert_work_of_others(const char *mode)
+{
+	struct measured m = {
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.argv = { WORK, mode, "3", "10000000" },
+	};
+	uint64_t work, all = 30000000;
+
+	measure_whole(&m);
+	work = counted(&m, phase_at(&m, "work", 0), "instructions:u");
+	print_message("3 %s of 10000000 instructions: %llu\n", mode, (unsigned long long)work);
+	assert_in_range(work, all, all + 3 * START_USER);
+	assert_true(counted(&m, phase_at(&m, "finish", 0), "instructions:u") < START_USER);
+	assert_sum_is_total(&m, "instructions:u");
+	measure_clear(&m);
+}
+
+static void children_count_in_their_parents_phase(void **state)
+{
+	(void)state;
+	assert_work_of_others("children");
+}
+
+static void threads_count_in_their_process_phase(void **state)
+{
+	(void)state;
+	assert_work_of_others("threads");
+}
+
+static void workers_that_run_at_once_count_each_their_own(void **state)
+{
+	struct measured m = {
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.argv = { WORK, "workers", "3", "10000000" },
+	};
+	uint64_t beyond[3], parent;
+
+	(void)state;
+	measure_whole(&m);
+	assert_int_equal(phase_count(&m, "work"), 3);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t value = counted(&m, phase_at(&m, "work", i), "instructions:u");
+		uint64_t work = (value + 5000000) / 10000000 * 10000000;
+
+		beyond[i] = value - work;
+		assert_in_range(work, 10000000, 30000000);
+		assert_in_range(beyond[i], 1, MARKER_USER + MARKER_USER_OTHER);
+	}
+	parent = counted(&m, phase_at(&m, "workers", 0), "instructions:u");
+	assert_in_range(parent, 60000000, 60000000 + 3 * (START_USER + 4 * MARKER_USER));
+	measure_clear(&m);
+}
+
+/*
+ * Nobody waits: a reading is late by what it says, at each of the two ends, and
+ * a nanosecond late is at most one instruction off.
+ */
+static void async_is_off_by_no_more_than_its_delay(void **state)
+{
+	struct measured m = work_phases("50", "4000000", "200000");
+	size_t resolved = 0;
+
+	(void)state;
+	m.env[1] = "JPHASE_MODE=async";
+	measure_whole(&m);
+	for (unsigned i = 0; i < 50; i++) {
+		char *name = text_make("p%05u", i);
+		const struct row *row = phase_at(&m, name, 0);
+		struct value v = value_of(&m, row, "instructions:u");
+		int64_t off = (int64_t)v.number - (int64_t)(4000000 + i * 200000);
+
+		free(name);
+		if (v.state != VALUE_COUNTED || row->includes)
+			continue;
+		resolved++;
+		assert_true(v.flags & VALUE_LATE);
+		if (llabs(off) > 2 * (v.delay_us + 1) * 1000 + MARKER_USER)
+			fail_msg("phase %u: off by %lld, read %u us late", i, (long long)off,
+				v.delay_us);
+	}
+	assert_true(resolved >= 45);
+	assert_sum_is_total(&m, "instructions:u");
+	measure_clear(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(growing_phases_count_their_work_and_one_constant),
+		cmocka_unit_test(a_cycle_is_an_instruction_in_each_phase),
+		cmocka_unit_test(short_phases_differ_by_the_way_through_the_marker_alone),
+		cmocka_unit_test(the_kernel_adds_a_constant_and_little_more),
+		cmocka_unit_test(children_count_in_their_parents_phase),
+		cmocka_unit_test(threads_count_in_their_process_phase),
+		cmocka_unit_test(workers_that_run_at_once_count_each_their_own),
+		cmocka_unit_test(async_is_off_by_no_more_than_its_delay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* What a marker costs, in system calls: those of the target and those of the collector. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "internal/util.h"
+#include "support/measure.h"
+#include "support/trace.h"
+
+/* --- the target --- */
+
+#define BRACKETS     4 /* two threads of two processes */
+#define MARKERS	     100
+#define MARKERS_WORD "100"
+
+/* All that a thread called between its two signposts. */
+static size_t assert_bracket_holds(const struct trace *t, const char *allowed)
+{
+	size_t begin = trace_find(t, 0, "write", "-1, \"begin\"");
+	size_t end = trace_find(t, begin, "write", "-1, \"end\"");
+
+	if (begin == t->count)
+		return 0;
+	assert_true(end < t->count);
+	for (size_t i = begin + 1; i < end; i++)
+		if (!allowed || !str_eq(t->calls[i].name, allowed))
+			fail_msg("a marker called %s(%s", t->calls[i].name, t->calls[i].args);
+	return 1;
+}
+
+static void trace_target(struct measured *m, const char *mode)
+{
+	char *option = text_make("JPHASE_MODE=%s", mode);
+	char *output = text_make("JPHASE_OUTPUT=%s", m->file);
+	char *traces = text_make("%s/trace", m->dir);
+	const char *const words[] = { TRACE_WORDS, traces, JPHASE, "run", "-q", "--",
+		TARGET("brackets"), MARKERS_WORD, NULL };
+	const char *const preload[] = { TRACE_WORDS, traces, "env", "LD_PRELOAD=" LIBJPHASE,
+		TARGET("brackets"), MARKERS_WORD, NULL };
+
+	memcpy(m->child.argv, m->way == WAY_RUN ? words : preload,
+		m->way == WAY_RUN ? sizeof(words) : sizeof(preload));
+	m->child.env[0] = option;
+	m->child.env[1] = output;
+	assert_int_equal(run_program(&m->child), 0);
+	if (m->child.code != 0)
+		fail_msg("status %d: %s", m->child.code, m->child.err);
+	free(option);
+	free(output);
+	free(traces);
+}
+
+/* In every thread; all markers have come. */
+static void assert_markers_call(enum way way, const char *mode, const char *allowed)
+{
+	struct measured m = { .way = way, .dir = tmpdir_make() };
+	struct trace *traces;
+	size_t brackets = 0;
+
+	m.file = text_make("%s/test.msgpack", m.dir);
+	trace_target(&m, mode);
+	traces = traces_read(m.dir);
+	for (const struct trace *t = traces; t->text; t++)
+		brackets += assert_bracket_holds(t, allowed);
+	assert_int_equal(brackets, BRACKETS);
+	traces_free(traces);
+
+	wait_for_recording(m.file);
+	measure_load(&m);
+	assert_int_equal(phase_count(&m, "phase"), BRACKETS * MARKERS);
+	assert_int_equal(m.model->region_count, BRACKETS * MARKERS);
+	assert_int_equal(m.model->mark_count, BRACKETS * MARKERS);
+	measure_clear(&m);
+}
+
+static void an_async_marker_makes_no_system_call(void **state)
+{
+	(void)state;
+	need_strace();
+	assert_markers_call(WAY_RUN, "async", NULL);
+	assert_markers_call(WAY_PRELOAD, "async", NULL);
+}
+
+static void a_sync_marker_makes_none_but_futex(void **state)
+{
+	(void)state;
+	need_strace();
+	assert_markers_call(WAY_RUN, "sync", "futex");
+	assert_markers_call(WAY_PRELOAD, "sync", "futex");
+}
+
+/* --- the collector --- */
+
+#define PHASES		100
+#define PHASES_WORD	"100"
+#define HOUSEKEEPING_US 100000
+#define FILES_MAX	128
+
+struct use {
+	char file[256]; /* "18<anon_inode:[perf_event]>" */
+	bool counter;	/* a perf group; else a kernel file */
+	size_t reads;
+};
+
+struct uses {
+	struct use use[FILES_MAX];
+	size_t count;
+	size_t polls;
+};
+
+static void count_read(struct uses *u, const char *args, bool counter)
+{
+	size_t length = strcspn(args, ","), i = 0;
+
+	assert_true(length < sizeof(u->use[0].file));
+	while (i < u->count &&
+		(strlen(u->use[i].file) != length || memcmp(u->use[i].file, args, length) != 0))
+		i++;
+	assert_true(i < FILES_MAX);
+	if (i == u->count) {
+		u->use[u->count++].counter = counter;
+		memcpy(u->use[i].file, args, length);
+	}
+	u->use[i].reads++;
+}
+
+static bool is_of_counter(const char *args)
+{
+	const char *end = strchr(args, '>');
+
+	return end && memmem(args, (size_t)(end - args), "perf_event", 10);
+}
+
+/* Nothing but read, pread and futex; poll and one more read are housekeeping. */
+static void count_uses(const struct trace *t, size_t begin, size_t end, struct uses *u)
+{
+	for (size_t i = begin; i < end; i++) {
+		const struct traced_call *call = &t->calls[i];
+
+		if (str_eq(call->name, "read") && is_of_counter(call->args))
+			count_read(u, call->args, true);
+		else if (str_eq(call->name, "pread64"))
+			count_read(u, call->args, false);
+		else if (str_eq(call->name, "poll") && is_of_counter(call->args))
+			u->polls++;
+		else if (!str_eq(call->name, "futex"))
+			fail_msg("a snapshot called %s(%s", call->name, call->args);
+	}
+}
+
+/* A collector that is traced, with the library's descriptors as they are. */
+static char *write_collector(const char *folder)
+{
+	char *path = text_make("%s/collector", folder);
+	char *script = text_make("#!/bin/sh\nexec strace -ff -y -ttt -o '%s/trace' '%s' \"$@\"\n",
+		folder, JPHASE);
+
+	assert_int_equal(file_write(path, script, strlen(script)), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	free(script);
+	return path;
+}
+
+/* It is the one that the collector began with. */
+static const struct trace *marker_thread(const struct trace *traces)
+{
+	for (const struct trace *t = traces; t->text; t++)
+		if (trace_find(t, 0, "execve", "") < t->count)
+			return t;
+	fail_msg("strace saw no collector");
+	return NULL;
+}
+
+/* From one snapshot's first kernel file to that of the snapshot so many markers later. */
+static size_t skip_snapshots(const struct trace *t, size_t from, size_t count)
+{
+	char *file = strndup(t->calls[from].args, strcspn(t->calls[from].args, ","));
+	size_t i = from;
+
+	assert_non_null(file);
+	for (; count && i < t->count; count--)
+		i = trace_find(t, i + 1, "pread64", file);
+	free(file);
+	assert_true(i < t->count);
+	return i;
+}
+
+static void assert_each_snapshot_reads_once(const struct trace *t)
+{
+	/* The first marker comes after the welcome. */
+	size_t begin = trace_find(t, trace_find(t, 0, "sendmsg", ""), "pread64", "");
+	size_t end, counters = 0;
+	struct uses uses = { .count = 0 };
+
+	assert_true(begin < t->count);
+	end = skip_snapshots(t, begin, PHASES - 1);
+	count_uses(t, begin, end, &uses);
+	for (size_t i = 0; i < uses.count; i++) {
+		const struct use *use = &uses.use[i];
+		size_t expected = PHASES - 1 + (use->counter ? uses.polls : 0);
+
+		if (use->reads != expected)
+			fail_msg("%s: %zu reads, not %zu", use->file, use->reads, expected);
+		counters += use->counter;
+	}
+	assert_int_equal(counters, 1);
+	assert_true(uses.polls <=
+		    (t->calls[end].time_us - t->calls[begin].time_us) / HOUSEKEEPING_US + 1);
+}
+
+static void a_snapshot_is_one_read_of_each_group_and_file(void **state)
+{
+	struct measured m = {
+		.way = WAY_PRELOAD,
+		.dir = tmpdir_make(),
+		.argv = { TARGET("loop"), PHASES_WORD, "2000" },
+	};
+	char *collector = write_collector(m.dir);
+	char *variable = text_make("JPHASE_COLLECTOR=%s", collector);
+	struct trace *traces;
+
+	(void)state;
+	need_perf();
+	need_strace();
+	m.env[0] = variable;
+	m.env[1] = "JPHASE_INTERVAL=0";
+	m.env[2] = "JPHASE_EVENTS=task-clock,page-faults,context-switches";
+	m.env[3] = "JPHASE_SOURCES=-energy";
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	assert_int_equal(m.model->row_count, 1 + PHASES);
+	traces = traces_read(m.dir);
+	assert_each_snapshot_reads_once(marker_thread(traces));
+	traces_free(traces);
+	free(variable);
+	free(collector);
+	measure_clear(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_async_marker_makes_no_system_call),
+		cmocka_unit_test(a_sync_marker_makes_none_but_futex),
+		cmocka_unit_test(a_snapshot_is_one_read_of_each_group_and_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

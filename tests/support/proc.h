@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs, files and folders for tests over real processes. */
+#ifndef SUPPORT_PROC_H
+#define SUPPORT_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Where things are; the Makefile gives absolute paths as BUILD_DIR and SOURCE_DIR. */
+#define JPHASE     BUILD_DIR "/jphase"
+#define LIBJPHASE  BUILD_DIR "/libjphase.so"
+#define TARGET(n)  BUILD_DIR "/targets/" n
+#define EXAMPLE(n) BUILD_DIR "/examples/" n
+#define FIXTURE(n) SOURCE_DIR "/tests/fixtures/" n
+
+#define RUN_WORDS      64
+#define RUN_TIMEOUT_MS 60000
+
+/*
+ * A program, what it gets and what came of it.  The program is found in PATH,
+ * leads a process group of its own, and has no descriptors but 0 to 2.
+ */
+struct child {
+	const char *argv[RUN_WORDS]; /* ends with NULL */
+	const char *env[RUN_WORDS];  /* "NAME=value" sets, "NAME" takes out; ends with NULL */
+	const char *cwd;             /* NULL: the test's */
+	const char *input;           /* standard input; NULL: /dev/null */
+	size_t input_bytes;          /* 0: input is a string */
+	unsigned int timeout_ms;     /* 0: RUN_TIMEOUT_MS; then its process group is killed */
+
+	pid_t pid;
+	int status; /* as wait() gives it */
+	int code;   /* as a shell gives it: 128 + N after signal N, 127: not executed */
+	bool timed_out;
+	char *out, *err; /* all that came until nobody held the pipe; a NUL follows */
+	size_t out_bytes, err_bytes;
+};
+
+/*
+ * Runs it to its end and until its output ends, which a process that it left
+ * behind may delay.  0, or -errno if it could not be started.  Whatever the
+ * struct held of a run before is freed.
+ */
+int run_program(struct child *r);
+
+/* The same for `sh -c` and that text. */
+int run_shell(struct child *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Frees the output; the rest stays for another run. */
+void run_clear(struct child *r);
+
+/* Is there such a program in PATH? */
+bool have_program(const char *name);
+
+/* A new empty folder, to be freed; the test fails without one. */
+char *tmpdir_make(void);
+/* Removes it with all it holds, frees it, returns NULL.  Takes NULL. */
+char *tmpdir_remove(char *dir);
+
+/* A whole file and a NUL after it, to be freed; NULL: cannot be read. */
+char *file_read(const char *path, size_t *ret_bytes);
+/* 0 or -errno. */
+int file_write(const char *path, const void *data, size_t bytes);
+
+/* A formatted string, to be freed; never NULL. */
+char *text_make(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints why, then skips the test that calls it. */
+#define skip_because(...)                                                                          \
+	do {                                                                                       \
+		print_message("skipped: " __VA_ARGS__);                                            \
+		print_message("\n");                                                               \
+		skip();                                                                            \
+	} while (0)
+
+#endif

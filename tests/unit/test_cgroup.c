@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/* The cgroup reader on trees of files and on this machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal/util.h"
+#include "readers/cgroup_place.h"
+#include "readers/reader.h"
+#include "support/tree.h"
+
+#define VALUES_MAX 128
+#define TARGET     4321
+
+struct opened {
+	struct reader *reader;
+	struct metric_list list;
+	uint64_t values[VALUES_MAX];
+};
+
+static struct opened open_in(const char *proc_root, pid_t pid)
+{
+	struct reader_env env = { .proc_root = proc_root, .sys_root = "/sys" };
+	struct reader_target target = { .env = &env, .pid = pid };
+	char reason[READER_REASON_ROOM] = "";
+	struct opened o = { 0 };
+
+	if (cgroup_reader.open(&target, &o.reader, reason) < 0)
+		fail_msg("%s", reason);
+	assert_int_equal(cgroup_reader.describe(o.reader, &o.list), 0);
+	assert_true(metric_list_values(&o.list) <= VALUES_MAX);
+	memset(o.values, 0x55, sizeof(o.values));
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	return o;
+}
+
+static void close_it(struct opened *o)
+{
+	metric_list_clear(&o->list);
+	cgroup_reader.close(o->reader);
+}
+
+static size_t index_of(const struct opened *o, const char *name)
+{
+	size_t i = 0;
+
+	while (i < o->list.count && !str_eq(o->list.metric[i].name, name))
+		i++;
+	return i;
+}
+
+static bool has(const struct opened *o, const char *name)
+{
+	return index_of(o, name) < o->list.count;
+}
+
+static uint64_t value(const struct opened *o, const char *name)
+{
+	size_t i = index_of(o, name);
+
+	if (i == o->list.count)
+		fail_msg("no metric %s", name);
+	return o->values[i];
+}
+
+static const struct metric *metric(const struct opened *o, const char *name)
+{
+	assert_true(has(o, name));
+	return &o->list.metric[index_of(o, name)];
+}
+
+/* A small hierarchy at ROOT/cgroup with the target in /job. */
+static char *small_tree(void)
+{
+	char *root = tree_make();
+
+	tree_write(root, "proc/self/mountinfo",
+		"35 24 0:30 / %s/cgroup rw shared:9 - cgroup2 cgroup2 rw\n", root);
+	tree_write(root, "proc/4321/cgroup", "0::/job\n");
+	tree_write(root, "cgroup/cpu.stat", "usage_usec 1000\nuser_usec 600\nsystem_usec 400\n");
+	tree_write(root, "cgroup/job/cgroup.events", "populated 1\n");
+	tree_write(root, "cgroup/job/cgroup.procs", "4321\n");
+	tree_write(root, "cgroup/job/cpu.stat", "usage_usec 10\nuser_usec 6\nsystem_usec 4\n");
+	tree_write(root, "cgroup/job/memory.current", "4096\n");
+	tree_write(root, "cgroup/job/memory.peak", "8192\n");
+	tree_write(root, "cgroup/job/io.stat", "%s", "");
+	return root;
+}
+
+static struct opened open_tree(const char *root)
+{
+	char proc_root[256];
+
+	snprintf(proc_root, sizeof(proc_root), "%s/proc", root);
+	return open_in(proc_root, TARGET);
+}
+
+static const struct expected {
+	const char *name;
+	enum metric_kind kind;
+	enum metric_unit unit;
+	enum metric_scope scope;
+	uint64_t value;
+} unified[] = {
+	{ "proc_usage_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 1200 },
+	{ "proc_user_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 800 },
+	{ "proc_system_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 400 },
+	{ "proc_nr_periods", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 50 },
+	{ "proc_nr_throttled", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 5 },
+	{ "proc_throttled_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 70000 },
+	{ "proc_nr_bursts", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 2 },
+	{ "proc_burst_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 30 },
+	{ "proc_anon", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 40960 },
+	{ "proc_file", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 81920 },
+	{ "proc_kernel", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 9000 },
+	{ "proc_kernel_stack", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 1600 },
+	{ "proc_shmem", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 100 },
+	{ "proc_slab", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 5000 },
+	{ "proc_current", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 135168 },
+	{ "proc_swap_current", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 8192 },
+	{ "proc_peak", METRIC_PEAK, UNIT_BYTES, SCOPE_GROUP, 200704 },
+	{ "proc_memory_oom", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 2 },
+	{ "proc_memory_oom_kill", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 1 },
+	{ "proc_memory_high", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 3 },
+	{ "proc_read_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GROUP, 4097 },
+	{ "proc_write_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GROUP, 8194 },
+	{ "proc_read_ops", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 4 },
+	{ "proc_write_ops", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 6 },
+	{ "proc_cpu_some_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 11 },
+	{ "proc_cpu_full_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 12 },
+	{ "proc_memory_some_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 21 },
+	{ "proc_memory_full_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 22 },
+	{ "proc_io_some_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 31 },
+	{ "proc_io_full_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 32 },
+	{ "proc_pids_current", METRIC_GAUGE, UNIT_COUNT, SCOPE_GROUP, 4 },
+	{ "global_usage_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 9000000 },
+	{ "global_user_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 6000000 },
+	{ "global_system_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 3000000 },
+	{ "global_anon", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 400000 },
+	{ "global_file", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 800000 },
+	{ "global_kernel", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 90000 },
+	{ "global_kernel_stack", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 16000 },
+	{ "global_shmem", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 1000 },
+	{ "global_slab", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 50000 },
+	{ "global_read_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 1000500 },
+	{ "global_write_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 2000600 },
+	{ "global_read_ops", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 107 },
+	{ "global_write_ops", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 208 },
+};
+
+static void every_file_of_a_unified_host_is_read(void **state)
+{
+	struct opened o = open_in("tests/fixtures/proc-basic", TARGET);
+
+	(void)state;
+	assert_int_equal(o.list.count, ARRAY_SIZE(unified));
+	assert_int_equal(o.list.groups, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(unified); i++) {
+		const struct expected *e = &unified[i];
+		const struct metric *m = &o.list.metric[i];
+
+		assert_string_equal(m->name, e->name);
+		assert_int_equal(m->kind, e->kind);
+		assert_int_equal(m->unit, e->unit);
+		assert_int_equal(m->scope, e->scope);
+		assert_int_equal(m->group, METRIC_NO_GROUP);
+		assert_null(m->absent);
+		assert_int_equal(o.values[i], e->value);
+	}
+	close_it(&o);
+}
+
+static void others_in_the_group_and_below_are_told(void **state)
+{
+	struct opened o = open_in("tests/fixtures/proc-basic", TARGET);
+
+	(void)state;
+	assert_string_equal(metric(&o, "proc_usage_usec")->note, "shared with 2 other processes");
+	assert_string_equal(metric(&o, "proc_peak")->note,
+		"highest of the group's lifetime; shared with 2 other processes");
+	assert_null(metric(&o, "global_usage_usec")->note);
+	close_it(&o);
+}
+
+static void a_group_of_its_own_needs_no_note(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+
+	(void)state;
+	assert_null(metric(&o, "proc_usage_usec")->note);
+	assert_string_equal(metric(&o, "proc_peak")->note, "highest of the group's lifetime");
+	close_it(&o);
+	tree_write(root, "cgroup/job/cgroup.procs", "4321\n17\n");
+	o = open_tree(root);
+	assert_string_equal(metric(&o, "proc_usage_usec")->note, "shared with 1 other process");
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void values_follow_the_files(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+
+	(void)state;
+	assert_int_equal(value(&o, "proc_usage_usec"), 10);
+	assert_int_equal(value(&o, "proc_read_bytes"), 0);
+	tree_write(root, "cgroup/job/cpu.stat", "usage_usec 250\nuser_usec 200\nsystem_usec 50");
+	tree_write(
+		root, "cgroup/job/io.stat", "252:0 \n8:0 rbytes=512 wbytes=1024 rios=1 wios=2\n");
+	tree_write(root, "cgroup/job/memory.current", "12288\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_usage_usec"), 250);
+	assert_int_equal(value(&o, "proc_system_usec"), 50);
+	assert_int_equal(value(&o, "proc_read_bytes"), 512);
+	assert_int_equal(value(&o, "proc_write_ops"), 2);
+	assert_int_equal(value(&o, "proc_current"), 12288);
+	assert_int_equal(value(&o, "global_usage_usec"), 1000);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_torn_line_is_absent_alone_and_comes_back(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+
+	(void)state;
+	tree_write(root, "cgroup/job/cpu.stat",
+		"usage_usec\nuser_usec 18446744073709551615\nsystem_usec 5\n");
+	tree_write(root, "cgroup/job/memory.current", "max\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_true(value(&o, "proc_usage_usec") == VALUE_ABSENT);
+	assert_true(value(&o, "proc_user_usec") == VALUE_ABSENT);
+	assert_int_equal(value(&o, "proc_system_usec"), 5);
+	assert_true(value(&o, "proc_current") == VALUE_ABSENT);
+	tree_write(root, "cgroup/job/cpu.stat", "usage_usec 11\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_usage_usec"), 11);
+	assert_true(value(&o, "proc_system_usec") == VALUE_ABSENT);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void samples_hold_only_gauges(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+
+	(void)state;
+	assert_int_equal(cgroup_reader.sample(o.reader, o.values), 0);
+	for (size_t i = 0; i < o.list.count; i++)
+		assert_int_equal(
+			o.values[i] == VALUE_ABSENT, o.list.metric[i].kind != METRIC_GAUGE);
+	assert_int_equal(value(&o, "proc_current"), 4096);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_file_that_is_missing_is_no_metric(void **state)
+{
+	static const struct {
+		const char *file, *gone;
+	} files[] = {
+		{ "cgroup/job/memory.current", "proc_current" },
+		{ "cgroup/job/memory.peak", "proc_peak" },
+		{ "cgroup/job/io.stat", "proc_read_bytes" },
+		{ "cgroup/job/cpu.stat", "proc_usage_usec" },
+		{ "cgroup/cpu.stat", "global_usage_usec" },
+	};
+	char *root = small_tree();
+	size_t before = VALUES_MAX;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(files) - 1; i++) {
+		struct opened o;
+
+		tree_unlink(root, files[i].file);
+		o = open_tree(root);
+		assert_false(has(&o, files[i].gone));
+		assert_true(o.list.count < before);
+		before = o.list.count;
+		assert_int_equal(value(&o, "global_usage_usec"), 1000);
+		close_it(&o);
+	}
+	tree_remove(root);
+}
+
+static void a_group_without_any_counter_is_an_error(void **state)
+{
+	char *root = small_tree();
+	char proc_root[256], reason[READER_REASON_ROOM];
+	struct reader_env env = { .proc_root = proc_root, .sys_root = "/sys" };
+	struct reader_target target = { .env = &env, .pid = TARGET };
+	struct reader *reader;
+
+	(void)state;
+	snprintf(proc_root, sizeof(proc_root), "%s/proc", root);
+	tree_unlink(root, "cgroup/cpu.stat");
+	tree_unlink(root, "cgroup/job/cpu.stat");
+	tree_unlink(root, "cgroup/job/memory.current");
+	tree_unlink(root, "cgroup/job/memory.peak");
+	tree_unlink(root, "cgroup/job/io.stat");
+	assert_int_equal(cgroup_reader.open(&target, &reader, reason), -ENOENT);
+	assert_non_null(strstr(reason, "jphase doctor"));
+	tree_remove(root);
+}
+
+static void the_target_in_the_root_shares_it_and_each_file_is_read_once(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "proc/4321/cgroup", "1:name=systemd:/x\n0::/\n");
+	tree_write(root, "cgroup/cgroup.procs", "1\n4321\n");
+	o = open_tree(root);
+	assert_int_equal(o.list.count, 6);
+	assert_int_equal(value(&o, "proc_usage_usec"), 1000);
+	assert_int_equal(value(&o, "global_usage_usec"), 1000);
+	assert_int_equal(value(&o, "global_system_usec"), 400);
+	assert_string_equal(metric(&o, "proc_user_usec")->note, "shared with 1 other process");
+	assert_null(metric(&o, "global_user_usec")->note);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void the_root_of_a_container_says_so(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "cgroup/cgroup.events", "populated 1\n");
+	o = open_tree(root);
+	assert_string_equal(metric(&o, "global_usage_usec")->note,
+		"the container's groups, not the whole machine");
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_mount_point_and_a_group_may_hold_blanks(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "proc/self/mountinfo",
+		"35 24 0:30 / %s/my\\040groups rw - cgroup2 cgroup2 rw\n", root);
+	tree_write(root, "proc/4321/cgroup", "0::/a job\\x\n");
+	tree_write(root, "my groups/cpu.stat", "usage_usec 3\n");
+	tree_write(root, "my groups/a job\\x/cpu.stat", "usage_usec 2\n");
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 2);
+	assert_int_equal(value(&o, "global_usage_usec"), 3);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void refused(const char *root, int err, const char *says)
+{
+	char proc_root[256], reason[READER_REASON_ROOM] = "";
+	struct reader_env env = { .proc_root = proc_root, .sys_root = "/sys" };
+	struct reader_target target = { .env = &env, .pid = TARGET };
+	struct reader *reader;
+
+	snprintf(proc_root, sizeof(proc_root), "%s/proc", root);
+	assert_int_equal(cgroup_reader.open(&target, &reader, reason), err);
+	if (!strstr(reason, says))
+		fail_msg("\"%s\" does not say \"%s\"", reason, says);
+}
+
+static void what_cannot_be_found_is_told_with_the_fix(void **state)
+{
+	char *root = small_tree();
+
+	(void)state;
+	tree_write(root, "proc/4321/cgroup", "0::/../..\n");
+	refused(root, -EXDEV, "--cgroupns=host");
+	tree_write(root, "proc/4321/cgroup", "0::/gone (deleted)\n");
+	refused(root, -ENOENT, "has been removed");
+	tree_write(root, "proc/4321/cgroup", "4:memory:/x\n");
+	refused(root, -ENOENT, "no cgroup v2");
+	tree_unlink(root, "proc/4321/cgroup");
+	refused(root, -ENOENT, "has ended");
+	tree_write(root, "proc/self/mountinfo", "31 23 0:28 / /x rw - tmpfs tmpfs rw\n");
+	refused(root, -ENOENT, "mount -t cgroup2");
+	tree_remove(root);
+}
+
+static void the_probe_needs_only_the_mount(void **state)
+{
+	char *root = small_tree();
+	char proc_root[256], reason[READER_REASON_ROOM] = "";
+	struct reader_env env = { .proc_root = proc_root, .sys_root = "/sys" };
+
+	(void)state;
+	snprintf(proc_root, sizeof(proc_root), "%s/proc", root);
+	assert_int_equal(cgroup_reader.probe(&env, reason), 0);
+	tree_unlink(root, "proc/self/mountinfo");
+	assert_int_equal(cgroup_reader.probe(&env, reason), -ENOENT);
+	assert_non_null(strstr(reason, "mountinfo"));
+	tree_remove(root);
+}
+
+/* True if this machine has cgroup v2 and lets us make groups in it. */
+static bool make_group(char *ret_path, size_t room, char **ret_name)
+{
+	struct reader_env env = { .proc_root = "/proc", .sys_root = "/sys" };
+	char reason[READER_REASON_ROOM];
+	struct cgroup_place place;
+
+	if (cgroup_place_find(&env, getpid(), &place, reason) < 0) {
+		printf("skipped: %s\n", reason);
+		return false;
+	}
+	snprintf(ret_path, room, "%s/jphase test \\ %d", place.root_path, getpid());
+	*ret_name = ret_path + strlen(place.root_path);
+	cgroup_place_clear(&place);
+	if (mkdir(ret_path, 0755) < 0) {
+		printf("skipped: cannot make %s: %s\n", ret_path, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static void a_removed_group_reads_absent_from_then_on(void **state)
+{
+	char path[4096], *name = NULL, *root;
+	struct cgroup_mount mount = { 0 };
+	struct reader_env env = { .proc_root = "/proc", .sys_root = "/sys" };
+	char reason[READER_REASON_ROOM];
+	struct opened o;
+
+	(void)state;
+	if (!make_group(path, sizeof(path), &name))
+		skip();
+	assert_int_equal(cgroup_mount_find(&env, &mount, reason), 0);
+	root = tree_make();
+	tree_write(root, "proc/self/mountinfo", "35 24 0:30 / %s rw - cgroup2 cgroup2 rw\n",
+		mount.path);
+	tree_write(root, "proc/4321/cgroup", "0::%s\n", name);
+	cgroup_mount_clear(&mount);
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 0);
+	assert_int_equal(rmdir(path), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+		assert_true(value(&o, "proc_usage_usec") == VALUE_ABSENT);
+		assert_true(value(&o, "global_usage_usec") != VALUE_ABSENT);
+	}
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void this_machine_counts_cpu_time(void **state)
+{
+	struct reader_env env = { .proc_root = "/proc", .sys_root = "/sys" };
+	char reason[READER_REASON_ROOM];
+	struct opened o;
+	uint64_t before;
+
+	(void)state;
+	if (cgroup_reader.probe(&env, reason) < 0) {
+		printf("skipped: %s\n", reason);
+		skip();
+	}
+	o = open_in("/proc", getpid());
+	before = value(&o, "global_usage_usec");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_true(value(&o, "global_usage_usec") >= before);
+	assert_true(value(&o, "global_usage_usec") >= value(&o, "proc_usage_usec"));
+	close_it(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_file_of_a_unified_host_is_read),
+		cmocka_unit_test(others_in_the_group_and_below_are_told),
+		cmocka_unit_test(a_group_of_its_own_needs_no_note),
+		cmocka_unit_test(values_follow_the_files),
+		cmocka_unit_test(a_torn_line_is_absent_alone_and_comes_back),
+		cmocka_unit_test(samples_hold_only_gauges),
+		cmocka_unit_test(a_file_that_is_missing_is_no_metric),
+		cmocka_unit_test(a_group_without_any_counter_is_an_error),
+		cmocka_unit_test(the_target_in_the_root_shares_it_and_each_file_is_read_once),
+		cmocka_unit_test(the_root_of_a_container_says_so),
+		cmocka_unit_test(a_mount_point_and_a_group_may_hold_blanks),
+		cmocka_unit_test(what_cannot_be_found_is_told_with_the_fix),
+		cmocka_unit_test(the_probe_needs_only_the_mount),
+		cmocka_unit_test(a_removed_group_reads_absent_from_then_on),
+		cmocka_unit_test(this_machine_counts_cpu_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

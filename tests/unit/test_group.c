@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "internal/sys.h"
+#include "support/tape.h"
+
+static void rows_of_one_name_are_summed_over_runs(void **state)
+{
+	struct model *m;
+	struct tape a = tape_begin("sync");
+	struct tape b = tape_begin("sync");
+
+	(void)state;
+	two_phases(&a);
+	two_phases(&b);
+	tape_end(&a);
+	tape_end(&b);
+	assert_int_equal(model_open(&m), 0);
+	assert_int_equal(model_read(m, a.fd, "a"), 0);
+	assert_int_equal(model_read(m, b.fd, "b"), 0);
+	assert_int_equal(model_finish(m, BY_NAME), 0);
+	sys_close(a.fd);
+	sys_close(b.fd);
+	assert_int_equal(m->row_count, 2);
+	assert_int_equal(m->rows[1].count, 2);
+	assert_counted(value(m, 1, "page-faults"), 600);
+	assert_counted(value(m, 1, "proc_cpu_usage"), 10000);
+	assert_counted(value(m, 1, "proc_memory_current_min"), 8192);
+	assert_counted(value(m, 1, "proc_memory_current_max"), 1 << 20);
+	assert_missing(value(m, 1, "CPU_CYCLES"), "not counted: no hardware counters here");
+	assert_int_equal(m->rows[1].duration_ns, 2 * (20 * MS - 50 * US));
+	model_close(m);
+}
+
+static void a_sum_says_what_is_missing_in_it(void **state)
+{
+	struct tape t = tape_begin("async");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, 100, "first");
+	marker(&t, (struct record_marker){ .time_ns = T0, .name = "START", .snapshot = 1 });
+	snapshot(&t, 1, 0, T0, (struct counts){ 0, 0, 0, 0 });
+	for (uint64_t i = 0; i < 3; i++)
+		marker(&t,
+			(struct record_marker){ .time_ns = T0 + MS, .name = "a", .snapshot = 2 });
+	snapshot(&t, 2, 0, T0 + MS, (struct counts){ 1, 1, 1, 0 });
+	gone(&t, 0, T0 + 2 * MS, 3);
+	snapshot(&t, 3, 0, T0 + 2 * MS, (struct counts){ 9, 9, 9, 0 });
+	m = tape_model(&t, BY_NAME);
+	assert_int_equal(m->row_count, 2);
+	assert_int_equal(m->rows[1].count, 3);
+	assert_counted(value(m, 1, "page-faults"), 8);
+	assert_int_equal(value(m, 1, "page-faults").without, 2);
+	model_close(m);
+}
+
+static void one_row_a_process(void **state)
+{
+	struct model *m = two_phase_model(BY_PROCESS);
+
+	(void)state;
+	assert_int_equal(m->row_count, 1);
+	assert_string_equal(m->rows[0].name, "app");
+	assert_int_equal(m->rows[0].pid, 100);
+	assert_int_equal(m->rows[0].count, 2);
+	assert_counted(value(m, 0, "page-faults"), 400);
+	model_close(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_of_one_name_are_summed_over_runs),
+		cmocka_unit_test(a_sum_says_what_is_missing_in_it),
+		cmocka_unit_test(one_row_a_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "internal/sys.h"
+#include "support/tape.h"
+
+static void regions_nest_on_their_thread(void **state)
+{
+	struct tape t = tape_started();
+	struct model *m;
+
+	(void)state;
+	region(&t, T0 + 1 * MS, JPHASE_BEGIN, "outer");
+	region(&t, T0 + 2 * MS, JPHASE_BEGIN, "inner");
+	region(&t, T0 + 4 * MS, JPHASE_END, "");
+	region(&t, T0 + 8 * MS, JPHASE_END, "outer");
+	m = tape_model(&t, BY_PHASE);
+	assert_int_equal(m->region_count, 2);
+	assert_int_equal(m->regions[0].depth, 0);
+	assert_int_equal(m->regions[0].end_ns - m->regions[0].begin_ns, 7 * MS);
+	assert_int_equal(m->regions[1].depth, 1);
+	assert_int_equal(m->regions[1].parent, 0);
+	assert_int_equal(m->regions[1].end_ns - m->regions[1].begin_ns, 2 * MS);
+	assert_int_equal(m->regions[1].phase, 0);
+	assert_int_equal(m->node_count, 2);
+	assert_int_equal(m->nodes[0].child, 1);
+	model_close(m);
+}
+
+static void wrong_nesting_is_repaired_and_counted(void **state)
+{
+	struct tape t = tape_started();
+	struct model *m;
+
+	(void)state;
+	region(&t, T0 + 1 * MS, JPHASE_END, "never begun");
+	region(&t, T0 + 2 * MS, JPHASE_BEGIN, "a");
+	region(&t, T0 + 3 * MS, JPHASE_BEGIN, "b");
+	region(&t, T0 + 4 * MS, JPHASE_END, "a");
+	region(&t, T0 + 5 * MS, JPHASE_BEGIN, "c");
+	gone(&t, 0, T0 + 9 * MS, 2);
+	m = tape_model(&t, BY_PHASE);
+	assert_int_equal(m->runs[0].regions_stray, 1);
+	assert_int_equal(m->runs[0].regions_crossed, 1);
+	assert_int_equal(m->runs[0].regions_unclosed, 1);
+	assert_int_equal(m->regions[1].end_ns, T0 + 4 * MS);
+	assert_true(m->regions[1].repaired);
+	assert_int_equal(m->regions[2].depth, 0);
+	assert_int_equal(m->regions[2].end_ns, T0 + 9 * MS);
+	model_close(m);
+}
+
+static void amounts_add_up_in_their_phase_and_region(void **state)
+{
+	struct tape t = tape_started();
+	struct model *m;
+
+	(void)state;
+	marker(&t,
+		(struct record_marker){
+			.time_ns = T0 + MS, .kind = JPHASE_VALUE, .name = "items", .value = 10 });
+	region(&t, T0 + MS, JPHASE_BEGIN, "r");
+	marker(&t,
+		(struct record_marker){
+			.time_ns = T0 + MS, .kind = JPHASE_VALUE, .name = "items", .value = 32 });
+	m = tape_model(&t, BY_PHASE);
+	assert_non_null(m->rows[0].amounts);
+	assert_string_equal(m->rows[0].amounts->name, "items");
+	assert_true(m->rows[0].amounts->sum == 42);
+	assert_true(m->regions[0].amounts->sum == 32);
+	model_close(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_nest_on_their_thread),
+		cmocka_unit_test(wrong_nesting_is_repaired_and_counted),
+		cmocka_unit_test(amounts_add_up_in_their_phase_and_region),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "internal/util.h"
+#include "report/utf8.h"
+
+static void widths_are_those_of_a_terminal(void **state)
+{
+	(void)state;
+	assert_int_equal(utf8_string_width(""), 0);
+	assert_int_equal(utf8_string_width("abc"), 3);
+	assert_int_equal(utf8_string_width("Größe"), 5);
+	assert_int_equal(utf8_string_width("e\xcc\x81"), 1);
+	assert_int_equal(utf8_string_width("漢字"), 4);
+	assert_int_equal(utf8_string_width("\xf0\x9f\x98\x80"), 2);
+	assert_int_equal(utf8_string_width("\xff\xfe"), 2);
+}
+
+static void what_is_not_utf8_is_replaced_byte_by_byte(void **state)
+{
+	static const char *const bad[] = {
+		"\x80",
+		"\xc0\xaf",
+		"\xe0\x80\x80",
+		"\xed\xa0\x80",
+		"\xf4\x90\x80\x80",
+		"\xc3",
+		"\xe2\x82",
+		"\xff",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		uint32_t code;
+
+		assert_int_equal(utf8_next(bad[i], &code), 1);
+		assert_int_equal(code, UTF8_REPLACEMENT);
+	}
+}
+
+static void printable(const char *from, size_t max, const char *to)
+{
+	char text[32];
+
+	utf8_printable(from, text, sizeof(text), max);
+	assert_string_equal(text, to);
+}
+
+static void terminals_get_no_control_characters(void **state)
+{
+	(void)state;
+	printable("a\033[31mb", 20, "a\xef\xbf\xbd[31mb");
+	printable("a\nb", 20,
+		"a\xef\xbf\xbd"
+		"b");
+	printable("x\xe2\x80\xaey", 20, "x\xef\xbf\xbdy");
+	printable("\xc2\x9b", 20, "\xef\xbf\xbd");
+	printable("a\xff", 20, "a\xef\xbf\xbd");
+}
+
+static void long_texts_are_cut_where_they_fit(void **state)
+{
+	(void)state;
+	printable("abcdef", 6, "abcdef");
+	printable("abcdefg", 6, "abcde…");
+	printable("漢字漢字", 8, "漢字漢字");
+	printable("漢字漢字", 7, "漢字漢…");
+	printable("漢字漢字", 6, "漢字…");
+	printable("", 6, "");
+	/* Also where the room ends first. */
+	printable("0123456789012345678901234567890123456789", 99, "0123456789012345678901234567…");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(widths_are_those_of_a_terminal),
+		cmocka_unit_test(what_is_not_utf8_is_replaced_byte_by_byte),
+		cmocka_unit_test(terminals_get_no_control_characters),
+		cmocka_unit_test(long_texts_are_cut_where_they_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
