@@ -205,9 +205,11 @@ run-fuzzers: $(FUZZ_ONLY:%=$(B)/fuzz/%)
 	@failed=; \
 	for f in $^; do \
 		echo "== $$f"; mkdir -p $$f.corpus; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -malloc_limit_mb=64 -verbosity=0 -print_final_stats=1 \
-			-artifact_prefix=$$f.found- $$f.corpus tests/fuzz/corpus/$${f##*/} || \
-			failed="$$failed $$f"; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -malloc_limit_mb=64 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix=$$f.found- \
+			$$f.corpus tests/fuzz/corpus/$${f##*/} >$$f.log 2>&1 || \
+			{ cat $$f.log; failed="$$failed $$f"; }; \
+		grep number_of_executed_units $$f.log; \
 	done; \
 	if [ -n "$$failed" ]; then echo "fuzz: FAILED:$$failed" >&2; exit 1; fi
 
@@ -233,6 +235,8 @@ GUEST_DEPS    := qemu-system-arm cpio xz-utils gcc-aarch64-linux-gnu libc6-dev-a
 		 debian-archive-keyring
 GUEST_TARGETS := $(patsubst tests/guest/targets/%.c,$(B)/guest/targets/%,$(wildcard tests/guest/targets/*.c))
 GUEST_TESTS   := $(patsubst tests/guest/%.c,$(B)/guest/%,$(wildcard tests/guest/test_*.c))
+# Of the tests over real processes, those that need nothing but jphase.
+GUEST_ALSO    := $(filter $(addprefix $(B)/tests/,test_known_work),$(INTEG_TESTS))
 
 $(B)/guest/targets/%: tests/guest/targets/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
@@ -244,10 +248,10 @@ $(B)/guest/test_%: tests/guest/test_%.c $(SUPPORT_OBJ) $(B)/libcollector.a
 
 sysroot: $(SYSROOT_READY)
 
-guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS)
+guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS) $(GUEST_ALSO)
 
 guest-list:
-	@printf '%s\n' $(GUEST_TESTS)
+	@printf '%s\n' $(GUEST_TESTS) $(GUEST_ALSO)
 
 check-guest:
 	+MAKE=$(MAKE) tests/guest/check.sh $(GUEST_KERNELS)
@@ -307,8 +311,8 @@ clean:
 
 FORCE:
 
-.PHONY: all examples deps deps-guest demo check check-unit check-integration check-fuzz fuzz run-fuzzers check-guest \
-	guest-list guest-programs sysroot lint bench cross install uninstall clean FORCE
+.PHONY: all examples deps deps-guest demo check check-unit check-integration check-fuzz check-guest fuzz \
+	run-fuzzers guest-list guest-programs sysroot lint bench cross install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

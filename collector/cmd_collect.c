@@ -144,19 +144,20 @@ static int meet_caller(struct caller *caller)
 	if (n < (ssize_t)sizeof(caller->hello) || caller->hello.abi_major != JPHASE_ABI_MAJOR ||
 		caller->hello.record_bytes != JPHASE_RECORD_BYTES)
 		return -EPROTO;
+	if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	caller->pid = peer.pid;
+	if (caller->hello.flags & JPHASE_HELLO_GROUP)
+		return 0;
 	caller->command = calloc(1, COMMAND_ROOM + 1);
 	if (!caller->command)
 		return -ENOMEM;
-
 	if (caller->hello.flags & JPHASE_HELLO_LAUNCH) {
 		caller->pid = (pid_t)caller->hello.pid;
 		n = receive(caller->command, COMMAND_ROOM);
 		caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
 		return n < 0 ? (int)n : 0;
 	}
-	if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	caller->pid = peer.pid;
 	return read_command_line(caller);
 }
 
@@ -165,24 +166,46 @@ static bool is_launched(const struct caller *caller)
 	return caller->hello.flags & JPHASE_HELLO_LAUNCH;
 }
 
-/* On success the session runs and the caller has its answer. */
-static int begin(struct session *s, const struct caller *caller, char **ret_path)
+static struct session_start start_of(const struct caller *caller)
 {
-	char error[SESSION_ERROR_ROOM] = "";
-	char message[JPHASE_MESSAGE_ROOM];
-	struct session_start start = {
+	return (struct session_start){
 		.pid = caller->pid,
 		.launched = is_launched(caller),
 		.privileged = caller->hello.flags & JPHASE_HELLO_PRIVILEGED,
+		.placed = caller->hello.flags & JPHASE_HELLO_PLACED,
 		.site = is_launched(caller) ? 0 : caller->hello.site,
 		.command = caller->command,
 		.command_bytes = caller->command_bytes,
 	};
+}
+
+/* Before the launcher has its program, it asks for the group to start it in. */
+static int offer_group(struct session *s, struct caller *caller, char error[SESSION_ERROR_ROOM])
+{
+	int err;
+
+	if (!(caller->hello.flags & JPHASE_HELLO_GROUP))
+		return 0;
+	err = session_group(s, caller->pid, error);
+	if (err == 0)
+		err = session_offer_group(s, SOCKET_FD);
+	return err < 0 ? err : meet_caller(caller);
+}
+
+/* On success the session runs and the caller has its answer. */
+static int begin(struct session *s, struct caller *caller, char **ret_path)
+{
+	char error[SESSION_ERROR_ROOM] = "";
+	char message[JPHASE_MESSAGE_ROOM];
+	struct session_start start;
 	int err;
 
 	err = config_load_env(error);
 	if (err == 0)
 		err = session_prepare(s, &config, error);
+	if (err == 0)
+		err = offer_group(s, caller, error);
+	start = start_of(caller);
 	if (err == 0)
 		err = start.output_fd = output_open(config.output, caller->command, caller->pid,
 			ret_path, error);

@@ -304,7 +304,7 @@ static int cmd_report_run(int argc, char **argv)
 const struct command cmd_report = {
 	.name = "report",
 	.usage = "[options] [FILE...]",
-	.summary = "show what phases cost; without FILE, of the newest recording here",
+	.summary = "Shows what phases cost; without FILE, of the newest recording here",
 	.opts = report_opts,
 	.run = cmd_report_run,
 };

@@ -218,14 +218,28 @@ static int start_failed(const char *name, int err)
 	return err == -EPERM ? EXIT_RUN_NOT_EXECUTABLE : EXIT_RUN_FAILED;
 }
 
+static void show_lines(char *text)
+{
+	char *line;
+
+	while ((line = strsep(&text, "\n")))
+		if (*line)
+			inform("%s", line);
+}
+
 static int measure(struct launch *l)
 {
 	struct control_command_end end = { .status = 0 };
 	char error[LAUNCH_ERROR_ROOM] = "", session[JPHASE_SESSION_ROOM];
+	char notes[JPHASE_MESSAGE_ROOM] = "";
 	int err;
 
 	block_signals(l);
 	err = launch_collector(l);
+	if (err == 0)
+		err = launch_group(l, notes, error);
+	if (err == 0)
+		show_lines(notes);
 	if (err == 0)
 		err = launch_hold(l);
 	if (err == 0)
@@ -248,7 +262,8 @@ static int measure(struct launch *l)
 static int run(int argc, char **argv)
 {
 	struct identity identity;
-	struct launch l = { .collector = -1, .gate = -1, .outcome = -1, .identity = &identity };
+	struct launch l = { .collector = -1, .group = -1, .gate = -1, .outcome = -1,
+		.identity = &identity };
 	char error[CLI_ERROR_ROOM], library[PATH_MAX];
 	static struct program program;
 	const char *obstacle;

@@ -43,6 +43,7 @@ struct item {
 
 struct batch {
 	size_t count;
+	bool unwaited; /* somebody may have gone on before it was read */
 	struct item item[CONSUMER_BATCH];
 	struct snapshot shot;
 };
@@ -179,7 +180,7 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 		.name = rec->name,
 		.value = rec->value,
 		.id = rec->id,
-		.flags = rec->flags,
+		.flags = rec->flags | (b->unwaited ? JPHASE_FLAG_UNWAITED : 0),
 		.took_ns = rec->took_ns,
 		.done_ns = done_ns,
 		.snapshot = snapshot_number(s, b, index),
@@ -218,6 +219,15 @@ static void await_sleepers(struct session *s, const struct batch *b)
 		}
 }
 
+/*
+ * A marker that gives up says so to all before it returns, and only we take
+ * that back: while nobody has said so, all that waited are waiting still.
+ */
+static bool is_stalled(const struct session *s)
+{
+	return atomic_load_explicit(&s->shared.page->stalled, memory_order_acquire);
+}
+
 size_t intake_batch(struct session *s)
 {
 	struct batch b;
@@ -239,6 +249,7 @@ size_t intake_batch(struct session *s)
 	if (b.shot.processes || b.shot.threads)
 		snapshot_read_critical(s, &b.shot);
 	done = now_ns();
+	b.unwaited = is_stalled(s);
 	if (!early)
 		consumer_release(&s->consumer, s->batch, b.count);
 	if (b.shot.processes)
@@ -256,7 +267,6 @@ void intake_drain(struct session *s)
 		if (n == 0)
 			break;
 	}
-	if (!consumer_has_work(&s->consumer) &&
-		atomic_load_explicit(&s->shared.page->stalled, memory_order_relaxed))
+	if (!consumer_has_work(&s->consumer) && is_stalled(s))
 		atomic_store_explicit(&s->shared.page->stalled, 0, memory_order_relaxed);
 }

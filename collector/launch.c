@@ -18,6 +18,14 @@
 #define WELCOME_WAIT_MS	 5000
 #define COMMAND_ROOM	 (60u << 10)
 
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000u
+#endif
+
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
 static void exec_collector(struct launch *l, int socket)
 {
 	char *argv[] = { (char *)"jphase", (char *)"collect", NULL };
@@ -110,6 +118,28 @@ static int run_program(struct launch *l, int gate)
 	return -errno;
 }
 
+/* clone3's argument, as far as Linux 5.7 knows it. */
+struct clone_into {
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+		set_tid_size, cgroup;
+};
+
+/* A fork whose child is in the cgroup from its birth, where the kernel can do that. */
+static pid_t fork_into(struct launch *l)
+{
+	struct clone_into into = {
+		.flags = CLONE_INTO_CGROUP,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)l->group,
+	};
+	pid_t pid = -1;
+
+	if (l->group >= 0)
+		pid = (pid_t)syscall(SYS_clone3, &into, sizeof(into));
+	l->placed = pid > 0;
+	return pid < 0 ? fork() : pid;
+}
+
 int launch_hold(struct launch *l)
 {
 	int gate[2], outcome[2], err;
@@ -123,7 +153,7 @@ int launch_hold(struct launch *l)
 		close(gate[1]);
 		return err;
 	}
-	l->pid = fork();
+	l->pid = fork_into(l);
 	if (l->pid == 0) {
 		close(gate[1]);
 		close(outcome[0]);
@@ -161,8 +191,7 @@ static int send_command(const struct launch *l)
 	return err;
 }
 
-int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
-	char ret_error[LAUNCH_ERROR_ROOM])
+static int say_hello(const struct launch *l, uint32_t flags)
 {
 	struct jphase_hello hello = {
 		.length = sizeof(hello),
@@ -170,27 +199,81 @@ int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
 		.abi_minor = JPHASE_ABI_MINOR,
 		.clock_ns = now_ns(),
 		.record_bytes = JPHASE_RECORD_BYTES,
-		.flags = JPHASE_HELLO_LAUNCH | (l->privileged ? JPHASE_HELLO_PRIVILEGED : 0),
+		.flags = JPHASE_HELLO_LAUNCH | flags,
 		.pid = (uint32_t)l->pid,
 	};
+
+	return send(l->collector, &hello, sizeof(hello), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* The first descriptor that is sent along goes to ret_fd; without one no room is offered. */
+static ssize_t receive(const struct launch *l, struct jphase_welcome *ret, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = ret_fd ? control.buf : NULL,
+		.msg_controllen = ret_fd ? sizeof(control.buf) : 0,
+	};
+	ssize_t n = recvmsg(l->collector, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return n;
+}
+
+static int await_welcome(const struct launch *l, struct jphase_welcome *ret, int *ret_fd,
+	char ret_error[LAUNCH_ERROR_ROOM])
+{
 	struct pollfd p = { .fd = l->collector, .events = POLLIN };
 	int wait_ms = WELCOME_WAIT_MS + (int)(config.idle_ns / NSEC_PER_MSEC);
-	struct jphase_welcome welcome;
-	ssize_t n = 0;
 
-	if (send(l->collector, &hello, sizeof(hello), MSG_NOSIGNAL) == (ssize_t)sizeof(hello) &&
-		send_command(l) == 0 && poll(&p, 1, wait_ms) > 0)
-		/* The descriptors sent along are for programs: no room is offered. */
-		n = recv(l->collector, &welcome, sizeof(welcome), 0);
-	if (n != (ssize_t)sizeof(welcome)) {
+	if (poll(&p, 1, wait_ms) <= 0 || receive(l, ret, ret_fd) != (ssize_t)sizeof(*ret)) {
 		snprintf(ret_error, LAUNCH_ERROR_ROOM, "the collector did not start");
 		return -EPIPE;
 	}
-	if (welcome.status < 0) {
-		snprintf(ret_error, LAUNCH_ERROR_ROOM, "%s", welcome.message);
-		return welcome.status;
-	}
+	if (ret->status < 0)
+		snprintf(ret_error, LAUNCH_ERROR_ROOM, "%s", ret->message);
+	return ret->status;
+}
+
+int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
+	char ret_error[LAUNCH_ERROR_ROOM])
+{
+	struct jphase_welcome welcome;
+	int err;
+
+	if (!config.cgroup)
+		return 0;
+	/* If it could not be sent, no welcome comes either. */
+	(void)say_hello(l, JPHASE_HELLO_GROUP);
+	err = await_welcome(l, &welcome, &l->group, ret_error);
+	if (err < 0)
+		return err;
+	memcpy(ret_notes, welcome.message, JPHASE_MESSAGE_ROOM);
+	return 0;
+}
+
+int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
+	char ret_error[LAUNCH_ERROR_ROOM])
+{
+	struct jphase_welcome welcome;
+	int err;
+
+	if (say_hello(l, (l->privileged ? JPHASE_HELLO_PRIVILEGED : 0) |
+				 (l->placed ? JPHASE_HELLO_PLACED : 0)) == 0)
+		(void)send_command(l);
+	err = await_welcome(l, &welcome, NULL, ret_error);
+	if (err < 0)
+		return err;
 	memcpy(ret_session, welcome.session, JPHASE_SESSION_ROOM);
+	l->group = sys_close(l->group);
 	return 0;
 }
 

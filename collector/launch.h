@@ -27,6 +27,8 @@ struct launch {
 	bool privileged;
 
 	int collector; /* socket */
+	int group;     /* the folder of the cgroup to start the program in; -1: none */
+	bool placed;   /* it was started there */
 	pid_t collector_pid;
 	pid_t pid; /* of the program */
 	bool stopped;
@@ -42,6 +44,13 @@ struct launch {
 
 /* Starts the collector.  -errno. */
 int launch_collector(struct launch *l);
+
+/*
+ * Has the collector find or make the cgroup that the user chose, if any; what
+ * the user should know of it goes to ret_notes, by lines.
+ */
+int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
+	char ret_error[LAUNCH_ERROR_ROOM]);
 
 /* Forks the program, which waits. */
 int launch_hold(struct launch *l);

@@ -36,8 +36,10 @@ static void process_gone(struct session *s, struct process *p)
 	session_bury(s, p);
 }
 
+/* Without a status the launcher itself has died: the program goes on as any other. */
 static void command_ended(struct session *s, const struct job *job)
 {
+	s->launched = job->status != RECORD_STATUS_UNKNOWN;
 	s->command = *job;
 	s->command_ended_ns = now_ns();
 	for (size_t i = 0; i < s->processes.count; i++)
@@ -219,6 +221,9 @@ static void complete(struct session *s)
 	}
 	if (alive)
 		session_note(s, NULL, "%zu processes go on, unmeasured from here", alive);
+	/* Else it lingers, and somebody may yet come. */
+	if (s->launched || s->stopping)
+		session_leave_group(s);
 	session_record_losses(s);
 	recorder_summary(s->recorder, now_ns(), s->markers, s->lost, s->processes.next_index,
 		s->snapshots, !s->stopping);

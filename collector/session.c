@@ -14,18 +14,17 @@
 #include "snapshot.h"
 
 /* The working directory is left soon. */
-static int find_powercap(struct session *s, char ret_error[SESSION_ERROR_ROOM])
+static int find_folder(const char *chosen, const char *what, char room[PATH_MAX],
+	const char **ret, char ret_error[SESSION_ERROR_ROOM])
 {
-	const char *chosen = s->config->powercap_root;
-
 	if (!chosen)
 		return 0;
-	if (!realpath(chosen, s->powercap_root)) {
-		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot read energy from \"%.200s\": %s",
+	if (!realpath(chosen, room)) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot read %s from \"%.200s\": %s", what,
 			chosen, strerror(errno));
 		return -EINVAL;
 	}
-	s->env.powercap_root = s->powercap_root;
+	*ret = room;
 	return 0;
 }
 
@@ -86,7 +85,9 @@ int session_prepare(struct session *s, const struct config *chosen,
 	*s = (struct session){
 		.config = chosen,
 		.env = { .proc_root = "/proc", .sys_root = "/sys", .events = chosen->events,
-			.idle_ns = chosen->idle_ns },
+			.idle_ns = chosen->idle_ns, .interval_ns = chosen->interval_ns,
+			.perf_cgroup = chosen->scope == PERF_OF_CGROUP, .cpus = chosen->cpus,
+			.reset_peak = chosen->reset_peak },
 		.probe.tracefs = -1,
 		.shared = { .ring_fd = -1, .page_fd = -1, .presence_fd = -1 },
 		.welcome = {
@@ -104,10 +105,58 @@ int session_prepare(struct session *s, const struct config *chosen,
 	}
 	err = source_choose(chosen->sources, &s->sources, ret_error);
 	if (err == 0)
-		err = find_powercap(s, ret_error);
+		err = find_folder(chosen->powercap_root, "energy", s->powercap_root,
+			&s->env.powercap_root, ret_error);
+	if (err == 0)
+		err = find_folder(chosen->cgroup_root, "cgroups", s->cgroup_root,
+			&s->env.cgroup_root, ret_error);
 	if (err == 0)
 		err = source_probe(&s->sources, &s->env, ret_error);
 	return err < 0 ? err : choose_mode(s, ret_error);
+}
+
+int session_group(struct session *s, pid_t pid, char ret_error[SESSION_ERROR_ROOM])
+{
+	struct cgroup_choice choice = {
+		.where = s->config->cgroup,
+		.attach = s->config->cgroup_attach,
+	};
+	char reason[READER_REASON_ROOM] = "";
+	int err;
+
+	if (!choice.where || s->group)
+		return 0;
+	err = cgroup_own_open(&s->env, &choice, pid, &s->group, reason);
+	if (err < 0) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "%s", reason);
+		return err;
+	}
+	s->env.cgroup_path = cgroup_own_path(s->group);
+	s->env.cgroup_own = cgroup_own_is_new(s->group);
+	return 0;
+}
+
+/* In the group before anything of it is read. */
+static int enter_group(struct session *s, const struct session_start *start,
+	char ret_error[SESSION_ERROR_ROOM])
+{
+	char reason[READER_REASON_ROOM] = "";
+	int err = session_group(s, start->pid, ret_error);
+
+	if (err < 0 || !s->group || start->placed || !cgroup_own_takes(s->group))
+		return err;
+	err = cgroup_own_attach(s->group, start->pid, reason);
+	if (err < 0)
+		snprintf(ret_error, SESSION_ERROR_ROOM, "%s", reason);
+	return err;
+}
+
+void session_leave_group(struct session *s)
+{
+	char reason[READER_REASON_ROOM];
+
+	if (s->group && cgroup_own_leave(s->group, reason) < 0 && s->recorder)
+		session_note(s, NULL, "%s", reason);
 }
 
 static int make_address(struct session *s, int launcher)
@@ -259,6 +308,14 @@ static void note_signals(struct session *s)
 			"kernel unseen; sigqueue reports a full queue");
 }
 
+static void note_group(struct session *s)
+{
+	const char *text;
+
+	for (size_t i = 0; s->group && (text = cgroup_own_note(s->group, i)); i++)
+		session_note(s, NULL, "%s", text);
+}
+
 int session_begin(struct session *s, const struct session_start *start, int launcher,
 	char ret_error[SESSION_ERROR_ROOM])
 {
@@ -292,10 +349,13 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	/* Before its exec the program still has our name. */
 	snprintf(p->name, sizeof(p->name), "%s",
 		start->launched ? basename(start->command) : facts.name);
-	err = open_readers(s, p, start->launched, ret_error);
+	err = enter_group(s, start, ret_error);
+	if (err == 0)
+		err = open_readers(s, p, start->launched, ret_error);
 	if (err < 0)
 		return err;
 	write_header(s, start);
+	note_group(s);
 	record_start(s, p, facts.parent, "first", NULL, true);
 	for (size_t i = 0; start->privileged && i < s->sources.count; i++)
 		if (p->reader[i] && s->sources.source[i].ops->lost)
@@ -308,30 +368,53 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	return 0;
 }
 
+static int send_welcome(int socket, struct jphase_welcome *welcome, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(JPHASE_WELCOME_FDS * sizeof(int))];
+	} control = { .buf = "" };
+	struct iovec iov = { .iov_base = welcome, .iov_len = sizeof(*welcome) };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = count ? control.buf : NULL,
+		.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0,
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	if (c) {
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 int session_welcome(struct session *s, int socket, bool first)
 {
 	const int fds[JPHASE_WELCOME_FDS] = { s->shared.ring_fd, s->shared.page_fd,
 		s->shared.presence_fd };
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(fds))];
-	} control = { .buf = "" };
 	struct jphase_welcome welcome = s->welcome;
-	struct iovec iov = { .iov_base = &welcome, .iov_len = sizeof(welcome) };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
 	welcome.first = first;
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return send_welcome(socket, &welcome, fds, JPHASE_WELCOME_FDS);
+}
+
+int session_offer_group(const struct session *s, int socket)
+{
+	struct jphase_welcome welcome = s->welcome;
+	const char *text;
+	size_t used = 0;
+	int fd = cgroup_own_fd(s->group);
+
+	for (size_t i = 0; (text = cgroup_own_note(s->group, i)); i++)
+		if (used + strlen(text) + 2 < sizeof(welcome.message))
+			used += (size_t)sprintf(
+				welcome.message + used, "%s%s", used ? "\n" : "", text);
+	/* A group that is only looked at is not entered. */
+	return send_welcome(socket, &welcome, &fd, cgroup_own_takes(s->group));
 }
 
 void session_refuse(int socket, int status, const char *message)
@@ -521,6 +604,8 @@ void session_note(struct session *s, const struct process *p, const char *format
 
 void session_end(struct session *s)
 {
+	session_leave_group(s);
+	s->group = cgroup_own_close(s->group);
 	s->control = control_stop(s->control);
 	process_table_clear(&s->processes);
 	process_close(s->kept);

@@ -18,6 +18,7 @@
 #include "jobs.h"
 #include "probe.h"
 #include "process.h"
+#include "readers/cgroup_own.h"
 #include "recorder.h"
 #include "shared.h"
 #include "source.h"
@@ -34,6 +35,8 @@ struct session {
 	const struct config *config;
 	struct reader_env env;
 	char powercap_root[PATH_MAX];
+	char cgroup_root[PATH_MAX];
+	struct cgroup_own *group; /* NULL: the user chose none */
 	struct source_list sources;
 	struct sampling sampling[SOURCE_MAX];
 	struct shared shared;
@@ -72,6 +75,7 @@ struct session_start {
 	pid_t pid;	     /* the first process */
 	bool launched;	     /* it is stopped before its exec */
 	bool privileged;     /* the kernel will take its counters away at exec */
+	bool placed;	     /* it is in the group that the user chose */
 	uint64_t site;	     /* address of the library's probe site; 0: not loaded yet */
 	const char *command; /* its arguments, NUL between them */
 	size_t command_bytes;
@@ -84,6 +88,19 @@ struct session_start {
  */
 int session_prepare(struct session *s, const struct config *chosen,
 	char ret_error[SESSION_ERROR_ROOM]);
+
+/*
+ * Finds or makes the group that the user chose, if any, for a program that is
+ * or will be started by pid.  To be called after session_prepare(); else
+ * session_begin() does it.
+ */
+int session_group(struct session *s, pid_t pid, char ret_error[SESSION_ERROR_ROOM]);
+
+/* Sends the group, with its folder as a descriptor, to `jphase run`. */
+int session_offer_group(const struct session *s, int socket);
+
+/* The program has ended: its group goes.  Once. */
+void session_leave_group(struct session *s);
 
 /*
  * Makes the shared memory and the address, opens the readers on the first

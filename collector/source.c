@@ -101,6 +101,10 @@ int source_probe(struct source_list *list, const struct reader_env *env,
 		if ((env->events && s->ops == &perf_reader) ||
 			(env->powercap_root && s->ops == &energy_reader))
 			s->named = true;
+		if (env->perf_cgroup && s->ops == &perf_reader) {
+			s->named = true;
+			s->ops = &perf_cgroup_reader;
+		}
 		s->present = true;
 		err = s->ops->probe(env, reason);
 		if (err < 0)

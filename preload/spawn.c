@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Starts the collector as a detached grandchild.  Both clones share our memory
- * and stop us until the exec, and the middle one has no exit signal, so that
- * no SIGCHLD is ever pending and no wait() of the program sees a child.
+ * and stop us until the exec, and the middle one has no exit signal, or one
+ * that is ignored, so that no SIGCHLD is ever pending and no wait() of the
+ * program sees a child.
  */
 #include "shim.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -96,9 +98,28 @@ static int run_middle(void *data)
 	_exit(0);
 }
 
+/*
+ * Where the program has no children whose status it might want, SIGCHLD is
+ * ignored meanwhile: then the middle process does not even show in the
+ * program's getrusage(RUSAGE_CHILDREN).
+ */
+static bool ignore_children(struct sigaction *ret_before)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t pending;
+
+	if (waitpid(-1, NULL, WNOHANG | __WALL) >= 0 || errno != ECHILD)
+		return false;
+	sigemptyset(&pending);
+	sigpending(&pending);
+	return !sigismember(&pending, SIGCHLD) && sigaction(SIGCHLD, &ignore, ret_before) == 0;
+}
+
 static int clone_detached(struct launch *launch, char *stack)
 {
-	int subreaper = 0;
+	struct sigaction before;
+	int subreaper = 0, flags = CLONE_VM | CLONE_VFORK;
+	bool ignored;
 	pid_t middle;
 
 	/* A subreaper would inherit the collector and meet it in wait(). */
@@ -106,12 +127,17 @@ static int clone_detached(struct launch *launch, char *stack)
 	if (subreaper)
 		prctl(PR_SET_CHILD_SUBREAPER, 0);
 	launch->inner_stack = stack;
-	middle = clone(run_middle, stack + 2 * (size_t)STACK_BYTES, CLONE_VM | CLONE_VFORK, launch);
+	ignored = ignore_children(&before);
+	if (ignored)
+		flags |= SIGCHLD;
+	middle = clone(run_middle, stack + 2 * (size_t)STACK_BYTES, flags, launch);
 	if (middle < 0)
 		launch->error = -errno;
 	else
-		while (waitpid(middle, NULL, __WCLONE) < 0 && errno == EINTR)
+		while (waitpid(middle, NULL, __WALL) < 0 && errno == EINTR)
 			;
+	if (ignored)
+		sigaction(SIGCHLD, &before, NULL);
 	if (subreaper)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	return launch->error;

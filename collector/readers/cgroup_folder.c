@@ -225,7 +225,7 @@ static void repeat_last(const struct cgroup_source *s, uint64_t values[CGROUP_KE
 static void source_read(struct cgroup_folder *f, struct cgroup_source *s, char *buffer,
 	uint64_t values[CGROUP_KEYS_MAX])
 {
-	ssize_t size = s->fd < 0 ? s->fd : kfile_pread(s->fd, buffer, CGROUP_BUFFER);
+	ssize_t size = s->fd < 0 ? 0 : kfile_pread(s->fd, buffer, CGROUP_BUFFER);
 
 	if (size == -ENODEV || size == -ENOENT) {
 		f->removed = true;

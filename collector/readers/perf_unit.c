@@ -14,7 +14,8 @@ static int event_open(
 	/* The kernel waits for an exec of the target to end, and gives up on a signal. */
 	do
 		fd = (int)SYS_RESULT(syscall(SYS_perf_event_open, attr, where->pid, where->cpu,
-			leader, PERF_FLAG_FD_CLOEXEC));
+			leader,
+			PERF_FLAG_FD_CLOEXEC | (where->cgroup ? PERF_FLAG_PID_CGROUP : 0)));
 	while (fd == -EINTR);
 	return fd;
 }
@@ -25,7 +26,7 @@ static void attr_prepare(struct perf_event_attr *attr, const struct perf_where *
 	attr->size = sizeof(*attr);
 	attr->disabled = leads;
 	attr->enable_on_exec = leads && where->start == PERF_START_EXEC;
-	attr->inherit = where->pid >= 0 && !where->alone;
+	attr->inherit = where->pid >= 0 && !where->alone && !where->cgroup;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (!where->single)
 		attr->read_format |= PERF_FORMAT_GROUP;

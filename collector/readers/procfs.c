@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc tells of a process and of the machine's memory.  It needs no
- * privileges, so it stands in where the kernel refuses perf.
+ * What /proc tells of a process, of what it starts and of the machine's memory.
+ * It needs no privileges, so it stands in where the kernel refuses perf.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,107 +10,15 @@
 
 #include "internal/sys.h"
 #include "internal/util.h"
-#include "readers/kfile.h"
+#include "readers/procfs_files.h"
+#include "readers/procfs_tree.h"
 #include "readers/reader.h"
 #include "readers/reason.h"
-
-#define BUFFER_BYTES (16u << 10) /* status of a process with many groups; meminfo */
 
 /* USER_HZ is 100 on every architecture that we build for. */
 #define TICK_US      10000u
 #define TICK_NS      (TICK_US * NSEC_PER_USEC)
 #define THREAD_SLACK (2 * TICK_NS)
-
-/* What the files hold.  The numbers of one file follow each other. */
-enum raw {
-	RAW_NONE,
-	RAW_MINFLT, /* stat */
-	RAW_CMINFLT,
-	RAW_MAJFLT,
-	RAW_CMAJFLT,
-	RAW_UTIME,
-	RAW_STIME,
-	RAW_CUTIME,
-	RAW_CSTIME,
-	RAW_NUM_THREADS,
-	RAW_VM_SIZE, /* status */
-	RAW_VM_HWM,
-	RAW_VM_RSS,
-	RAW_RSS_ANON,
-	RAW_RSS_FILE,
-	RAW_RSS_SHMEM,
-	RAW_THREADS,
-	RAW_VOLUNTARY,
-	RAW_INVOLUNTARY,
-	RAW_READ_BYTES, /* io */
-	RAW_WRITE_BYTES,
-	RAW_EXEC_NS,   /* schedstat */
-	RAW_MEM_TOTAL, /* meminfo */
-	RAW_MEM_AVAILABLE,
-	RAW_CACHED,
-	RAW_SWAP_FREE,
-	RAW_ANON_PAGES,
-	RAW_COUNT,
-};
-
-static const struct kfile_key raw_keys[RAW_COUNT] = {
-	[RAW_MINFLT] = { "minflt", 10 },
-	[RAW_CMINFLT] = { "cminflt", 11 },
-	[RAW_MAJFLT] = { "majflt", 12 },
-	[RAW_CMAJFLT] = { "cmajflt", 13 },
-	[RAW_UTIME] = { "utime", 14 },
-	[RAW_STIME] = { "stime", 15 },
-	[RAW_CUTIME] = { "cutime", 16 },
-	[RAW_CSTIME] = { "cstime", 17 },
-	[RAW_NUM_THREADS] = { "num_threads", 20 },
-	[RAW_VM_SIZE] = { "VmSize", 0 },
-	[RAW_VM_HWM] = { "VmHWM", 0 },
-	[RAW_VM_RSS] = { "VmRSS", 0 },
-	[RAW_RSS_ANON] = { "RssAnon", 0 },
-	[RAW_RSS_FILE] = { "RssFile", 0 },
-	[RAW_RSS_SHMEM] = { "RssShmem", 0 },
-	[RAW_THREADS] = { "Threads", 0 },
-	[RAW_VOLUNTARY] = { "voluntary_ctxt_switches", 0 },
-	[RAW_INVOLUNTARY] = { "nonvoluntary_ctxt_switches", 0 },
-	[RAW_READ_BYTES] = { "read_bytes", 0 },
-	[RAW_WRITE_BYTES] = { "write_bytes", 0 },
-	[RAW_EXEC_NS] = { "exec_ns", 1 },
-	[RAW_MEM_TOTAL] = { "MemTotal", 0 },
-	[RAW_MEM_AVAILABLE] = { "MemAvailable", 0 },
-	[RAW_CACHED] = { "Cached", 0 },
-	[RAW_SWAP_FREE] = { "SwapFree", 0 },
-	[RAW_ANON_PAGES] = { "AnonPages", 0 },
-};
-
-enum file {
-	FILE_STAT,
-	FILE_STATUS,
-	FILE_IO,
-	FILE_SCHEDSTAT, /* after stat, so that it cannot be behind it */
-	FILE_MEMINFO,
-	FILE_COUNT,
-};
-
-struct proc_file {
-	const char *name;
-	kfile_parser *parse;
-	enum raw first, last;
-	bool machine; /* of the machine, not of the process */
-	bool gauges;
-	const char *missing; /* why a kernel may lack the file */
-};
-
-static const struct proc_file files[FILE_COUNT] = {
-	[FILE_STAT] = { "stat", kfile_stat, RAW_MINFLT, RAW_NUM_THREADS, false, false, "no /proc" },
-	[FILE_STATUS] = { "status", kfile_labelled, RAW_VM_SIZE, RAW_INVOLUNTARY, false, true,
-		"no /proc" },
-	[FILE_IO] = { "io", kfile_labelled, RAW_READ_BYTES, RAW_WRITE_BYTES, false, false,
-		"the kernel was built without CONFIG_TASK_IO_ACCOUNTING" },
-	[FILE_SCHEDSTAT] = { "schedstat", kfile_columns, RAW_EXEC_NS, RAW_EXEC_NS, false, false,
-		"the kernel was built without CONFIG_SCHED_INFO" },
-	[FILE_MEMINFO] = { "meminfo", kfile_labelled, RAW_MEM_TOTAL, RAW_ANON_PAGES, true, true,
-		"no /proc" },
-};
 
 struct procfs_metric {
 	const char *name;
@@ -122,8 +30,16 @@ struct procfs_metric {
 	const char *note;
 };
 
-#define CHILDREN   "children count when they are waited for"
-#define ONE_THREAD "kept for each thread: counted while the process has only one"
+#define RESET_PEAK "5" /* what clear_refs takes for it */
+#define RESET_NOTE "reset at each boundary: so is what getrusage tells the program"
+
+#define PAGES 0 /* a scale: they are counted, not bytes */
+
+/* Without samples nobody looks for children. */
+#define CHILDREN    "children count when they are waited for"
+#define ONE_PROCESS "of the process without its children"
+#define PSS_NOTE    "shared pages in parts; read now and then between the boundaries"
+#define ONE_THREAD "kept for each thread: counted while the process has only one, without children"
 #define LAGS       "within about 128 kB per CPU"
 
 #define COUNTER(n, u, r, p, s, text)                                                               \
@@ -144,20 +60,21 @@ struct procfs_metric {
 
 static const struct procfs_metric metrics[] = {
 	COUNTER("proc_user_time", UNIT_US, RAW_UTIME, RAW_CUTIME, TICK_US,
-		"10 ms steps; " CHILDREN),
+		"10 ms steps"),
 	COUNTER("proc_system_time", UNIT_US, RAW_STIME, RAW_CSTIME, TICK_US,
-		"10 ms steps; " CHILDREN),
+		"10 ms steps"),
 	THREAD("proc_cpu_time", UNIT_NS, RAW_EXEC_NS),
-	COUNTER("proc_minor_faults", UNIT_COUNT, RAW_MINFLT, RAW_CMINFLT, 1, CHILDREN),
-	COUNTER("proc_major_faults", UNIT_COUNT, RAW_MAJFLT, RAW_CMAJFLT, 1, CHILDREN),
+	COUNTER("proc_minor_faults", UNIT_COUNT, RAW_MINFLT, RAW_CMINFLT, 1, NULL),
+	COUNTER("proc_major_faults", UNIT_COUNT, RAW_MAJFLT, RAW_CMAJFLT, 1, NULL),
 	THREAD("proc_voluntary_switches", UNIT_COUNT, RAW_VOLUNTARY),
 	THREAD("proc_involuntary_switches", UNIT_COUNT, RAW_INVOLUNTARY),
 	COUNTER("proc_io_read_bytes", UNIT_BYTES, RAW_READ_BYTES, RAW_NONE, 1,
-		"from storage; " CHILDREN),
+		"from storage"),
 	COUNTER("proc_io_write_bytes", UNIT_BYTES, RAW_WRITE_BYTES, RAW_NONE, 1,
-		"to storage; " CHILDREN),
+		"to storage"),
 	GAUGE("proc_vm_size", UNIT_BYTES, RAW_VM_SIZE, RAW_NONE, RAW_NONE, NULL),
 	GAUGE("proc_rss", UNIT_BYTES, RAW_VM_RSS, RAW_NONE, RAW_NONE, LAGS),
+	GAUGE("proc_pss", UNIT_BYTES, RAW_PSS, RAW_NONE, RAW_NONE, PSS_NOTE),
 	GAUGE("proc_shared", UNIT_BYTES, RAW_RSS_FILE, RAW_RSS_SHMEM, RAW_NONE, LAGS),
 	GAUGE("proc_anon", UNIT_BYTES, RAW_RSS_ANON, RAW_NONE, RAW_NONE, LAGS),
 	GAUGE("proc_threads", UNIT_COUNT, RAW_THREADS, RAW_NONE, RAW_NONE, NULL),
@@ -166,49 +83,31 @@ static const struct procfs_metric metrics[] = {
 		.unit = UNIT_BYTES,
 		.raw = RAW_VM_HWM,
 		.scale = 1,
-		.note = "highest since the program started" },
+		.note = "highest since the program started; " ONE_PROCESS },
 	GAUGE("global_mem_used", UNIT_BYTES, RAW_MEM_TOTAL, RAW_NONE, RAW_MEM_AVAILABLE,
 		"total less available"),
 	GAUGE("global_cached", UNIT_BYTES, RAW_CACHED, RAW_NONE, RAW_NONE, NULL),
 	GAUGE("global_anon", UNIT_BYTES, RAW_ANON_PAGES, RAW_NONE, RAW_NONE, NULL),
 	GAUGE("global_swap_free", UNIT_BYTES, RAW_SWAP_FREE, RAW_NONE, RAW_NONE, NULL),
+	COUNTER("global_page_faults", UNIT_COUNT, RAW_FAULTS, RAW_NONE, 1, NULL),
+	COUNTER("global_major_faults", UNIT_COUNT, RAW_MAJOR_FAULTS, RAW_NONE, 1, NULL),
+	COUNTER("global_io_read_bytes", UNIT_BYTES, RAW_PAGED_IN, RAW_NONE, 1024, NULL),
+	COUNTER("global_io_write_bytes", UNIT_BYTES, RAW_PAGED_OUT, RAW_NONE, 1024, NULL),
+	COUNTER("global_swap_in_bytes", UNIT_BYTES, RAW_SWAPPED_IN, RAW_NONE, PAGES, NULL),
+	COUNTER("global_swap_out_bytes", UNIT_BYTES, RAW_SWAPPED_OUT, RAW_NONE, PAGES, NULL),
 };
 
 struct procfs {
 	struct reader base;
-	int fd[FILE_COUNT];
-	int error[FILE_COUNT]; /* of opening or the first read */
-	bool threaded;         /* has been seen with more than one thread */
+	struct procfs_files files;
+	struct procfs_tree *tree; /* NULL: it could not be had */
+	uint64_t interval_ns;
+	int reset_fd; /* begins the process's peak anew; -1: not wanted or not to be had */
+	int pss_error;
+	bool threaded; /* has been seen with more than one thread */
 	bool absent[ARRAY_SIZE(metrics)];
+	uint64_t most[ARRAY_SIZE(metrics)]; /* of each counter */
 };
-
-static enum file raw_file(enum raw raw)
-{
-	enum file file = FILE_STAT;
-
-	while (raw > files[file].last)
-		file++;
-	return file;
-}
-
-/* A process that has been waited for gives -ESRCH. */
-static int file_read(struct procfs *p, enum file i, uint64_t raw[RAW_COUNT])
-{
-	const struct proc_file *file = &files[i];
-	char buffer[BUFFER_BYTES];
-	ssize_t size;
-
-	for (enum raw r = file->first; r <= file->last; r++)
-		raw[r] = VALUE_ABSENT;
-	if (p->fd[i] < 0)
-		return p->fd[i];
-	size = kfile_pread(p->fd[i], buffer, sizeof(buffer));
-	if (size < 0)
-		return (int)size;
-	file->parse(buffer, (size_t)size, &raw_keys[file->first],
-		(size_t)(file->last - file->first) + 1, &raw[file->first]);
-	return 0;
-}
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -221,7 +120,8 @@ static uint64_t metric_value(const struct procfs_metric *m, const uint64_t raw[R
 
 	if (sum == VALUE_ABSENT || raw[m->minus] == VALUE_ABSENT)
 		return VALUE_ABSENT;
-	return saturating_sub(sum, raw[m->minus]) * m->scale;
+	return saturating_sub(sum, raw[m->minus]) *
+	       (m->scale == PAGES ? (uint64_t)sysconf(_SC_PAGESIZE) : m->scale);
 }
 
 /*
@@ -239,6 +139,18 @@ static void threads_notice(struct procfs *p, const uint64_t raw[RAW_COUNT])
 		p->threaded = true;
 }
 
+/*
+ * A child that is waited for between the reads of its parent and of itself is
+ * in neither; the next reading has it again.
+ */
+static uint64_t not_less(uint64_t *most, uint64_t value)
+{
+	if (value == VALUE_ABSENT)
+		return value;
+	*most = MAX(*most, value);
+	return *most;
+}
+
 static void values_fill(
 	struct procfs *p, bool gauges_only, const uint64_t raw[RAW_COUNT], uint64_t *ret_values)
 {
@@ -248,9 +160,24 @@ static void values_fill(
 		if (p->absent[i] || (gauges_only && m->kind != METRIC_GAUGE) ||
 			(m->first_thread && p->threaded))
 			ret_values[i] = VALUE_ABSENT;
+		else if (m->kind == METRIC_COUNTER)
+			ret_values[i] = not_less(&p->most[i], metric_value(m, raw));
 		else
 			ret_values[i] = metric_value(m, raw);
 	}
+}
+
+static void reset_peak(const struct procfs *p)
+{
+	if (p->reset_fd >= 0)
+		(void)pwrite(p->reset_fd, RESET_PEAK, 1, 0);
+}
+
+static void read_files(struct procfs *p, bool gauges_only, uint64_t raw[RAW_COUNT])
+{
+	for (enum procfs_file i = 0; i < FILE_COUNT; i++)
+		if (!gauges_only || procfs_file_facts[i].gauges)
+			(void)procfs_file_read(&p->files, i, raw);
 }
 
 static int procfs_read(struct reader *r, uint64_t *ret_values)
@@ -258,9 +185,13 @@ static int procfs_read(struct reader *r, uint64_t *ret_values)
 	struct procfs *p = (struct procfs *)r;
 	uint64_t raw[RAW_COUNT] = { 0 };
 
-	for (enum file i = 0; i < FILE_COUNT; i++)
-		(void)file_read(p, i, raw);
+	read_files(p, false, raw);
+	reset_peak(p);
 	threads_notice(p, raw);
+	/* After their parent: who is waited for meanwhile is in neither rather than in both. */
+	if (p->tree)
+		procfs_tree_add(p->tree, false, raw);
+	raw[RAW_PSS] = VALUE_ABSENT;
 	values_fill(p, false, raw, ret_values);
 	return 0;
 }
@@ -270,27 +201,17 @@ static int procfs_sample(struct reader *r, uint64_t *ret_values)
 	struct procfs *p = (struct procfs *)r;
 	uint64_t raw[RAW_COUNT] = { 0 };
 
-	for (enum file i = 0; i < FILE_COUNT; i++)
-		if (files[i].gauges)
-			(void)file_read(p, i, raw);
+	read_files(p, true, raw);
+	if (p->tree)
+		procfs_tree_add(p->tree, true, raw);
+	raw[RAW_PSS] = p->tree ? procfs_tree_take_pss(p->tree) : VALUE_ABSENT;
 	values_fill(p, true, raw, ret_values);
 	return 0;
 }
 
-static int file_open(const char *proc_root, const struct proc_file *file, pid_t pid)
-{
-	char path[4096];
-
-	if (file->machine)
-		snprintf(path, sizeof(path), "%s/%s", proc_root, file->name);
-	else
-		snprintf(path, sizeof(path), "%s/%d/%s", proc_root, pid, file->name);
-	return sys_open(path, O_RDONLY, 0);
-}
-
 static int procfs_probe(const struct reader_env *env, char ret_reason[READER_REASON_ROOM])
 {
-	int fd = file_open(env->proc_root, &files[FILE_MEMINFO], 0);
+	int fd = procfs_file_open(env->proc_root, FILE_MEMINFO, 0);
 
 	sys_close(fd);
 	if (fd >= 0)
@@ -304,8 +225,11 @@ static void procfs_close(struct reader *r)
 {
 	struct procfs *p = (struct procfs *)r;
 
-	for (enum file i = 0; p && i < FILE_COUNT; i++)
-		sys_close(p->fd[i]);
+	if (!p)
+		return;
+	procfs_tree_close(p->tree);
+	procfs_files_close(&p->files);
+	sys_close(p->reset_fd);
 	free(p);
 }
 
@@ -314,31 +238,59 @@ static void first_read(struct procfs *p)
 {
 	uint64_t raw[RAW_COUNT] = { 0 };
 
-	for (enum file i = 0; i < FILE_COUNT; i++) {
-		p->error[i] = file_read(p, i, raw);
-		if (p->error[i] < 0)
-			p->fd[i] = sys_close(p->fd[i]);
+	for (enum procfs_file i = 0; i < FILE_COUNT; i++) {
+		p->files.error[i] = procfs_file_read(&p->files, i, raw);
+		if (p->files.error[i] < 0)
+			p->files.fd[i] = sys_close(p->files.fd[i]);
 	}
+	raw[RAW_PSS] = p->pss_error < 0 ? VALUE_ABSENT : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
 		p->absent[i] = metric_value(&metrics[i], raw) == VALUE_ABSENT;
 	threads_notice(p, raw);
 }
 
+static int process_file_open(const struct reader_target *target, const char *name, int flags)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%d/%s", target->env->proc_root, (int)target->pid, name);
+	return sys_open(path, flags, 0);
+}
+
+/* Only what the user asked for may change what the program sees of itself. */
+static void peak_open(struct procfs *p, const struct reader_target *target)
+{
+	if (!target->env->reset_peak)
+		return;
+	p->reset_fd = process_file_open(target, "clear_refs", O_WRONLY);
+	reset_peak(p);
+}
+
+static void pss_look(struct procfs *p, const struct reader_target *target)
+{
+	int fd = process_file_open(target, "smaps_rollup", O_RDONLY);
+
+	p->pss_error = p->interval_ns ? MIN(fd, 0) : -EAGAIN;
+	sys_close(fd);
+}
+
 static int procfs_open(const struct reader_target *target, struct reader **ret,
 	char ret_reason[READER_REASON_ROOM])
 {
-	struct procfs *p = malloc(sizeof(*p));
+	struct procfs *p = calloc(1, sizeof(*p));
 	int err;
 
 	if (!p) {
 		reason_set(ret_reason, "out of memory");
 		return -ENOMEM;
 	}
-	*p = (struct procfs){ .base.ops = &procfs_reader };
-	for (enum file i = 0; i < FILE_COUNT; i++)
-		p->fd[i] = file_open(target->env->proc_root, &files[i], target->pid);
+	p->base.ops = &procfs_reader;
+	p->interval_ns = target->env->interval_ns;
+	p->reset_fd = -1;
+	procfs_files_open(&p->files, target->env->proc_root, target->pid);
+	pss_look(p, target);
 	first_read(p);
-	err = p->error[FILE_STAT];
+	err = p->files.error[FILE_STAT];
 	if (err < 0) {
 		reason_set(ret_reason, "cannot read %s/%d/stat: %s", target->env->proc_root,
 			target->pid,
@@ -348,29 +300,56 @@ static int procfs_open(const struct reader_target *target, struct reader **ret,
 		procfs_close(&p->base);
 		return err;
 	}
+	peak_open(p, target);
+	if (procfs_tree_open(target->env, target->pid, &p->tree) < 0)
+		p->tree = NULL;
 	*ret = &p->base;
 	return 0;
+}
+
+static void file_reason(
+	const char *file, int err, const char *missing, char ret_reason[READER_REASON_ROOM])
+{
+	if (err == -EACCES || err == -EPERM)
+		reason_set(ret_reason,
+			"/proc/PID/%s of this process may not be read: run jphase as root", file);
+	else if (err == -ENOENT)
+		reason_set(ret_reason, "no /proc/PID/%s: %s", file, missing);
+	else
+		reason_set(ret_reason, "/proc/PID/%s: %s", file, strerror(-err));
 }
 
 static void absence_reason(
 	const struct procfs *p, const struct procfs_metric *m, char ret_reason[READER_REASON_ROOM])
 {
-	enum file file = raw_file(m->raw);
-	int err = p->error[file];
+	enum procfs_file file = procfs_file_of(m->raw);
+	const struct procfs_file_facts *facts = &procfs_file_facts[file];
 
-	if (err == -EACCES || err == -EPERM)
+	if (m->raw == RAW_PSS && p->pss_error == -EAGAIN)
 		reason_set(ret_reason,
-			"/proc/PID/%s of this process may not be read: run jphase as root",
-			files[file].name);
-	else if (err == -ENOENT)
-		reason_set(
-			ret_reason, "no /proc/PID/%s: %s", files[file].name, files[file].missing);
-	else if (err < 0)
-		reason_set(ret_reason, "/proc/PID/%s: %s", files[file].name, strerror(-err));
+			"it is read between the boundaries of phases only, and --interval is 0");
+	else if (m->raw == RAW_PSS)
+		file_reason("smaps_rollup", p->pss_error, "the kernel is older than 4.14",
+			ret_reason);
+	else if (p->files.error[file] < 0)
+		file_reason(facts->name, p->files.error[file], facts->missing, ret_reason);
 	else
 		reason_set(ret_reason,
-			"%s is not in /proc/PID/%s: the process has ended or the kernel is older",
-			raw_keys[m->raw].name, files[file].name);
+			"%s is not in /proc/%s%s: the process has ended or the kernel is older",
+			procfs_raw_name(m->raw), facts->machine ? "" : "PID/", facts->name);
+}
+
+static bool is_machine(const struct procfs_metric *m)
+{
+	return m->raw != RAW_PSS && procfs_file_facts[procfs_file_of(m->raw)].machine;
+}
+
+static void peak_describe(const struct procfs *p, struct metric *m)
+{
+	if (m->kind != METRIC_PEAK || p->reset_fd < 0)
+		return;
+	m->kind = METRIC_PEAK_SINCE;
+	m->note = (char *)RESET_NOTE;
 }
 
 static int procfs_describe(const struct reader *r, struct metric_list *out)
@@ -380,7 +359,7 @@ static int procfs_describe(const struct reader *r, struct metric_list *out)
 
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
 		const struct procfs_metric *m = &metrics[i];
-		bool machine = files[raw_file(m->raw)].machine;
+		bool machine = is_machine(m);
 		struct metric metric = {
 			.name = (char *)m->name,
 			.kind = m->kind,
@@ -391,6 +370,9 @@ static int procfs_describe(const struct reader *r, struct metric_list *out)
 		};
 		int err;
 
+		peak_describe(p, &metric);
+		if (!p->interval_ns && m->kind == METRIC_COUNTER && !machine && !m->first_thread)
+			metric.note = (char *)CHILDREN;
 		if (p->absent[i]) {
 			absence_reason(p, m, reason);
 			metric.absent = reason;

@@ -51,7 +51,7 @@ enum jphase_notice {
 /* Flags of a record. */
 #define JPHASE_FLAG_SIGNAL   0x01u /* emitted by one of our signal handlers */
 #define JPHASE_FLAG_NESTED   0x02u /* interrupted another marker of its thread */
-#define JPHASE_FLAG_UNWAITED 0x04u /* did not wait although its kind does */
+#define JPHASE_FLAG_UNWAITED 0x04u /* did not wait, or not until its counters were read */
 
 struct jphase_record {
 	_Atomic uint64_t state; /* include/internal/ring.h */
@@ -120,6 +120,8 @@ static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 /* Target to collector. */
 #define JPHASE_HELLO_LAUNCH	0x01u /* from `jphase run`: pid is a stopped child of the sender */
 #define JPHASE_HELLO_PRIVILEGED 0x02u /* with LAUNCH: the program is set-user-ID or unreadable */
+#define JPHASE_HELLO_GROUP	0x04u /* with LAUNCH: asks for the cgroup first, without a pid */
+#define JPHASE_HELLO_PLACED	0x08u /* with LAUNCH: pid was born in that cgroup */
 
 struct jphase_hello {
 	uint32_t length; /* of this message, in bytes */

@@ -55,8 +55,8 @@ static void parse_words(const uint8_t *data, size_t size)
 }
 
 /* What was read can be written down and read again. */
-static void claim_number_comes_back(int (*parse)(const char *text, uint64_t *ret),
-	const char *text, const char *format)
+static void claim_number_comes_back(
+	int (*parse)(const char *text, uint64_t *ret), const char *text, const char *format)
 {
 	uint64_t number, again;
 	char written[32];

@@ -12,7 +12,7 @@
 #include "internal/util.h"
 
 #define RECORDS 64
-#define PIDS	4
+#define PIDS    4
 
 /* What is left of the input; an end gives zeros. */
 struct script {
@@ -46,11 +46,9 @@ static void write_state(struct stage *s)
 {
 	struct jphase_record *rec = near_tail(s, next_byte(&s->script));
 	uint8_t kind = next_byte(&s->script), pid = next_byte(&s->script);
-	int8_t ahead = (int8_t)next_byte(&s->script);
+	uint64_t position = s->consumer.tail + (uint64_t)(int64_t)(int8_t)next_byte(&s->script);
 
-	atomic_store(&rec->state,
-		ring_state((enum ring_kind)(kind & 7), pid % PIDS,
-			s->consumer.tail + (uint64_t)(int64_t)ahead));
+	atomic_store(&rec->state, ring_state((enum ring_kind)(kind & 7), pid % PIDS, position));
 }
 
 static void write_bytes(struct stage *s)
@@ -176,8 +174,17 @@ static void count_losses(struct stage *s)
 }
 
 static void (*const steps[])(struct stage *s) = {
-	take, release_some, unblock, bury, work, count_losses,
-	write_state, write_bytes, fill_bytes, publish, return_retired,
+	take,
+	release_some,
+	unblock,
+	bury,
+	work,
+	count_losses,
+	write_state,
+	write_bytes,
+	fill_bytes,
+	publish,
+	return_retired,
 };
 
 /* The last round before positions wrap. */

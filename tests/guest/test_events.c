@@ -14,8 +14,18 @@
 
 /* One event by twelve names, for a PMU that holds six at a time. */
 static const char *const twelve[] = {
-	"instructions:u", "r8:u", "r08:u", "r008:u", "r0008:u", "r00008:u", "r000008:u",
-	"r0000008:u", "r00000008:u", "r000000008:u", "r0000000008:u", "r00000000008:u",
+	"instructions:u",
+	"r8:u",
+	"r08:u",
+	"r008:u",
+	"r0008:u",
+	"r00008:u",
+	"r000008:u",
+	"r0000008:u",
+	"r00000008:u",
+	"r000000008:u",
+	"r0000000008:u",
+	"r00000000008:u",
 };
 
 static char *join(const char *const *words, size_t count)
@@ -53,7 +63,7 @@ static void assert_text(const char *text, const char *part)
 static void more_events_than_counters_are_scaled_to_within_a_hundredth(void **state)
 {
 	char *events = join(twelve, ARRAY_SIZE(twelve));
-	struct measured m = work_with(events, "2", "400000000");
+	struct measured m = work_with(events, "2", "100000000");
 	size_t scaled = 0;
 
 	(void)state;
@@ -63,7 +73,7 @@ static void more_events_than_counters_are_scaled_to_within_a_hundredth(void **st
 			const struct row *row = phase_at(&m, n ? "p00001" : "p00000", 0);
 			struct value v = value_of(&m, row, twelve[i]);
 
-			assert_in_range(counted(&m, row, twelve[i]), 396000000, 404000000);
+			assert_in_range(counted(&m, row, twelve[i]), 99000000, 101000000);
 			if (!(v.flags & VALUE_SCALED))
 				continue;
 			scaled++;

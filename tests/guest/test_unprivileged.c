@@ -16,9 +16,9 @@
 #include "internal/util.h"
 #include "support/measure.h"
 
-#define PARANOID "/proc/sys/kernel/perf_event_paranoid"
-#define USER	 1000
-#define LENGTH	 1000000
+#define PARANOID    "/proc/sys/kernel/perf_event_paranoid"
+#define USER        1000
+#define LENGTH      1000000
 /* More than a marker takes, in user space and in all. */
 #define MARKER_USER 1000
 #define MARKER_ALL  50000
@@ -136,8 +136,8 @@ static void the_kernel_is_counted_too(void **state)
 	measure(&m);
 	row = phase_at(&m, "p00001", 0);
 	assert_false(has_column(&m, "INSTRUCTIONS:u"));
-	assert_in_range(counted(&m, row, "INSTRUCTIONS"), LENGTH + MARKER_USER,
-		LENGTH + MARKER_ALL);
+	assert_in_range(
+		counted(&m, row, "INSTRUCTIONS"), LENGTH + MARKER_USER, LENGTH + MARKER_ALL);
 	assert_true(counted(&m, row, "context-switches") >= 1);
 	assert_int_equal(counted(&m, row, "page-faults"), 0);
 	assert_int_equal(value_of(&m, row, "page-faults").flags, 0);

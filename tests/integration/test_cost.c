@@ -102,6 +102,7 @@ static void a_sync_marker_makes_none_but_futex(void **state)
 #define PHASES_WORD	"100"
 #define HOUSEKEEPING_US 100000
 #define FILES_MAX	128
+#define ATTEMPTS	5
 
 struct use {
 	char file[256]; /* "18<anon_inode:[perf_event]>" */
@@ -138,7 +139,10 @@ static bool is_of_counter(const char *args)
 	return end && memmem(args, (size_t)(end - args), "perf_event", 10);
 }
 
-/* Nothing but read, pread and futex; poll and one more read are housekeeping. */
+/*
+ * Nothing but read, pread and futex.  Housekeeping comes ten times a second
+ * and can be told by its poll; it reads the group and perhaps a file as well.
+ */
 static void count_uses(const struct trace *t, size_t begin, size_t end, struct uses *u)
 {
 	for (size_t i = begin; i < end; i++) {
@@ -178,16 +182,14 @@ static const struct trace *marker_thread(const struct trace *traces)
 	return NULL;
 }
 
-/* From one snapshot's first kernel file to that of the snapshot so many markers later. */
-static size_t skip_snapshots(const struct trace *t, size_t from, size_t count)
+/* The next snapshot from there on, by a file that is read for nothing else. */
+static size_t find_snapshot(const struct trace *t, size_t from)
 {
-	char *file = strndup(t->calls[from].args, strcspn(t->calls[from].args, ","));
 	size_t i = from;
 
-	assert_non_null(file);
-	for (; count && i < t->count; count--)
-		i = trace_find(t, i + 1, "pread64", file);
-	free(file);
+	while (i < t->count && !(str_eq(t->calls[i].name, "pread64") &&
+				       strstr(t->calls[i].args, "/stat>")))
+		i++;
 	assert_true(i < t->count);
 	return i;
 }
@@ -195,17 +197,20 @@ static size_t skip_snapshots(const struct trace *t, size_t from, size_t count)
 static void assert_each_snapshot_reads_once(const struct trace *t)
 {
 	/* The first marker comes after the welcome. */
-	size_t begin = trace_find(t, trace_find(t, 0, "sendmsg", ""), "pread64", "");
-	size_t end, counters = 0;
+	size_t begin = find_snapshot(t, trace_find(t, 0, "sendmsg", ""));
+	size_t end = begin, counters = 0;
 	struct uses uses = { .count = 0 };
 
-	assert_true(begin < t->count);
-	end = skip_snapshots(t, begin, PHASES - 1);
+	for (size_t i = 1; i < PHASES; i++)
+		end = find_snapshot(t, end + 1);
 	count_uses(t, begin, end, &uses);
 	for (size_t i = 0; i < uses.count; i++) {
 		const struct use *use = &uses.use[i];
 		size_t expected = PHASES - 1 + (use->counter ? uses.polls : 0);
 
+		/* A file of housekeeping alone. */
+		if (!use->counter && use->reads <= uses.polls)
+			continue;
 		if (use->reads != expected)
 			fail_msg("%s: %zu reads, not %zu", use->file, use->reads, expected);
 		counters += use->counter;
@@ -215,7 +220,8 @@ static void assert_each_snapshot_reads_once(const struct trace *t)
 		    (t->calls[end].time_us - t->calls[begin].time_us) / HOUSEKEEPING_US + 1);
 }
 
-static void a_snapshot_is_one_read_of_each_group_and_file(void **state)
+/* False: too busy a machine. */
+static bool trace_collector(void)
 {
 	struct measured m = {
 		.way = WAY_PRELOAD,
@@ -225,23 +231,35 @@ static void a_snapshot_is_one_read_of_each_group_and_file(void **state)
 	char *collector = write_collector(m.dir);
 	char *variable = text_make("JPHASE_COLLECTOR=%s", collector);
 	struct trace *traces;
+	bool calm;
 
-	(void)state;
-	need_perf();
-	need_strace();
 	m.env[0] = variable;
 	m.env[1] = "JPHASE_INTERVAL=0";
 	m.env[2] = "JPHASE_EVENTS=task-clock,page-faults,context-switches";
 	m.env[3] = "JPHASE_SOURCES=-energy";
 	measure(&m);
 	assert_int_equal(m.child.code, 0);
-	assert_int_equal(m.model->row_count, 1 + PHASES);
+	calm = measure_was_calm(&m);
 	traces = traces_read(m.dir);
-	assert_each_snapshot_reads_once(marker_thread(traces));
+	if (calm)
+		assert_each_snapshot_reads_once(marker_thread(traces));
 	traces_free(traces);
 	free(variable);
 	free(collector);
 	measure_clear(&m);
+	return calm;
+}
+
+static void a_snapshot_is_one_read_of_each_group_and_file(void **state)
+{
+	(void)state;
+	need_perf();
+	need_strace();
+	for (int i = 0; i < ATTEMPTS; i++)
+		if (trace_collector())
+			return;
+	print_message("markers had to wait for more than 50 ms each time: too busy a machine\n");
+	skip();
 }
 
 int main(void)

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "internal/util.h"
 #include "support/measure.h"
@@ -20,7 +22,7 @@ static const char *const counters[] = { "task-clock", "page-faults", "context-sw
 
 static void measure_well(struct measured *m)
 {
-	measure(m);
+	measure_calmly(m);
 	if (m->child.code != 0)
 		fail_msg("%s ended with %d: %s", m->argv[0], m->child.code, m->child.err);
 }
@@ -116,6 +118,20 @@ static void assert_sum_is_total(const struct measured *m, const char *metric)
 	if (sum != counted(m, total, metric))
 		fail_msg("%s: the phases have %" PRIu64 ", TOTAL has %" PRIu64, metric, sum,
 			counted(m, total, metric));
+}
+
+/* The kernel refuses to read a group while a thread of it is about to end. */
+static void threads_that_end_at_a_boundary_leave_it_readable(void **state)
+{
+	struct measured m = { .way = WAY_RUN, .argv = { TARGET("comers"), "300" } };
+
+	(void)state;
+	need_perf();
+	measure_well(&m);
+	assert_int_equal(phase_count(&m, "come"), 300);
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		assert_sum_is_total(&m, counters[i]);
+	measure_clear(&m);
 }
 
 static void assert_phases_add_up(struct measured *m)
@@ -262,15 +278,57 @@ static void workers_at_the_same_time_have_their_own_counts(void **state)
 	}
 }
 
+/* The library finds a collector that leaves its process id and can so be stopped. */
+static char *write_collector(const char *folder)
+{
+	char *path = text_make("%s/collector", folder);
+	char *script = text_make(
+		"#!/bin/sh\necho $$ >'%s/pid'\nexec '%s' \"$@\"\n", folder, JPHASE);
+
+	assert_int_equal(file_write(path, script, strlen(script)), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	free(script);
+	return path;
+}
+
+static void a_marker_that_gave_up_waiting_has_no_exact_values(void **state)
+{
+	struct measured m = {
+		.way = WAY_PRELOAD,
+		.dir = tmpdir_make(),
+		.argv = { TARGET("act"), "phase=before", "system=kill -STOP $(cat pid)",
+			"phase=stopped", "touch=100", "system=kill -CONT $(cat pid)",
+			"phase=after" },
+	};
+	char *collector = write_collector(m.dir);
+	char *variable = text_make("JPHASE_COLLECTOR=%s", collector);
+	struct value v;
+
+	(void)state;
+	need_perf();
+	m.env[0] = variable;
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	v = value_of(&m, phase_at(&m, "stopped", 0), "page-faults");
+	assert_int_equal(v.state, VALUE_COUNTED);
+	assert_true(v.flags & VALUE_LATE);
+	assert_true(v.delay_us >= 50000);
+	free(variable);
+	free(collector);
+	measure_clear(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(touched_pages_are_page_faults_in_600_of_600_phases),
 		cmocka_unit_test(pages_that_four_threads_touch_at_once_add_up),
 		cmocka_unit_test(phases_and_markers_add_up_to_total),
+		cmocka_unit_test(threads_that_end_at_a_boundary_leave_it_readable),
 		cmocka_unit_test(task_clock_is_what_the_threads_own_clocks_say),
 		cmocka_unit_test(sleep_costs_next_to_nothing_and_is_counted),
 		cmocka_unit_test(workers_at_the_same_time_have_their_own_counts),
+		cmocka_unit_test(a_marker_that_gave_up_waiting_has_no_exact_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
 
 static void measure_well(struct measured *m)
 {
-	measure(m);
+	measure_calmly(m);
 	if (m->child.code != 0)
 		fail_msg("%s ended with %d: %s", m->argv[0], m->child.code, m->child.err);
 	assert_true(m->model->runs[0].complete);

@@ -2,7 +2,9 @@
 #include "support/measure.h"
 
 #include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +48,7 @@ static void append_all(const char **list, size_t room, const char *const *words)
 		append(list, room, *words);
 }
 
-void measure(struct measured *m)
+void measure_start(struct measured *m)
 {
 	struct child *c = &m->child;
 	char *output = NULL;
@@ -71,12 +73,104 @@ void measure(struct measured *m)
 	}
 	append_all(c->argv, RUN_WORDS, m->argv);
 	append_all(c->env, RUN_WORDS, m->env);
-	assert_int_equal(run_program(c), 0);
+	assert_int_equal(run_start(c), 0);
 	free(output);
-	if (c->timed_out)
+}
+
+void measure_finish(struct measured *m)
+{
+	run_finish(&m->child);
+	if (m->child.timed_out)
 		fail_msg("%s did not end", m->argv[0]);
 	wait_for_recording(m->file);
 	measure_load(m);
+}
+
+void measure(struct measured *m)
+{
+	measure_start(m);
+	measure_finish(m);
+}
+
+/* Is that process a collector which writes that file? */
+static bool writes(const char *pid, const char *file)
+{
+	static const char name[] = "jphase\0collect";
+	char *path = text_make("/proc/%s/cmdline", pid), *line, to[PATH_MAX];
+	bool found = false;
+	size_t bytes;
+
+	line = file_read(path, &bytes);
+	free(path);
+	if (!line || bytes < sizeof(name) || memcmp(line, name, sizeof(name)) != 0) {
+		free(line);
+		return false;
+	}
+	free(line);
+	for (int fd = 3; fd < 64 && !found; fd++) {
+		ssize_t n;
+
+		path = text_make("/proc/%s/fd/%d", pid, fd);
+		n = readlink(path, to, sizeof(to) - 1);
+		free(path);
+		to[n < 0 ? 0 : n] = '\0';
+		found = str_eq(to, file);
+	}
+	return found;
+}
+
+pid_t collector_of(const char *file)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t pid = 0;
+
+	while (proc && !pid && (entry = readdir(proc)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			writes(entry->d_name, file))
+			pid = (pid_t)atol(entry->d_name);
+	if (proc)
+		closedir(proc);
+	return pid;
+}
+
+pid_t wait_for_collector(const char *file)
+{
+	for (int i = 0; i < 1000; i++) {
+		pid_t pid = collector_of(file);
+
+		if (pid)
+			return pid;
+		usleep(5000);
+	}
+	fail_msg("%s: nobody has begun to write it after 5 s", file);
+	return 0;
+}
+
+/* How often a busy machine gets another chance, and when a marker gives up. */
+#define CALM_ATTEMPTS  10
+#define MARKER_WAIT_NS (50 * NSEC_PER_MSEC)
+
+bool measure_was_calm(const struct measured *m)
+{
+	for (size_t i = 0; i < m->model->row_count; i++)
+		if (m->model->rows[i].begin_ns - m->model->rows[i].entry_ns >= MARKER_WAIT_NS)
+			return false;
+	return true;
+}
+
+void measure_calmly(struct measured *m)
+{
+	for (int i = 0; i < CALM_ATTEMPTS; i++) {
+		measure(m);
+		if (measure_was_calm(m))
+			return;
+		/* Or it would become an older one beside the next. */
+		unlink(m->file);
+	}
+	print_message("markers had to wait for more than 50 ms each time: too busy a machine\n");
+	measure_clear(m);
+	skip();
 }
 
 void measure_load(struct measured *m)

@@ -32,6 +32,24 @@ struct measured {
  */
 void measure(struct measured *m);
 
+/*
+ * False: a marker has given up waiting for its counters, since the machine was
+ * too busy, and what came then is late or lost.
+ */
+bool measure_was_calm(const struct measured *m);
+
+/* Measures until it was calm; the test is skipped if it never is. */
+void measure_calmly(struct measured *m);
+
+/* The first and the second half of it, for a test that does something in between. */
+void measure_start(struct measured *m);
+void measure_finish(struct measured *m);
+
+/* The collector that writes this recording, or 0. */
+pid_t collector_of(const char *file);
+/* Waits for it; the test fails after 5 s. */
+pid_t wait_for_collector(const char *file);
+
 /* Loads the recording again. */
 void measure_load(struct measured *m);
 

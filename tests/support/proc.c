@@ -201,10 +201,8 @@ static void wait_end(struct child *r)
 	r->code = WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-int run_program(struct child *r)
+int run_start(struct child *r)
 {
-	struct output out = { 0 }, err = { 0 };
-	void (*old_pipe)(int);
 	struct pipes p;
 	int result;
 
@@ -220,9 +218,20 @@ int run_program(struct child *r)
 		pipes_close(&p);
 		return r->pid;
 	}
-	p.in[0] = sys_close(p.in[0]);
-	p.out[1] = sys_close(p.out[1]);
-	p.err[1] = sys_close(p.err[1]);
+	sys_close(p.in[0]);
+	sys_close(p.out[1]);
+	sys_close(p.err[1]);
+	r->pipe_in = p.in[1];
+	r->pipe_out = p.out[0];
+	r->pipe_err = p.err[0];
+	return 0;
+}
+
+void run_finish(struct child *r)
+{
+	struct pipes p = { { -1, r->pipe_in }, { r->pipe_out, -1 }, { r->pipe_err, -1 } };
+	struct output out = { 0 }, err = { 0 };
+	void (*old_pipe)(int);
 
 	old_pipe = signal(SIGPIPE, SIG_IGN);
 	talk(r, &p, &out, &err);
@@ -231,7 +240,15 @@ int run_program(struct child *r)
 	pipes_close(&p);
 	r->out = output_finish(&out, &r->out_bytes);
 	r->err = output_finish(&err, &r->err_bytes);
-	return 0;
+}
+
+int run_program(struct child *r)
+{
+	int result = run_start(r);
+
+	if (result == 0)
+		run_finish(r);
+	return result;
 }
 
 int run_shell(struct child *r, const char *format, ...)

@@ -30,6 +30,7 @@ struct child {
 	unsigned int timeout_ms;     /* 0: RUN_TIMEOUT_MS; then its process group is killed */
 
 	pid_t pid;
+	int pipe_in, pipe_out, pipe_err; /* ours, between run_start() and run_finish() */
 	int status; /* as wait() gives it */
 	int code;   /* as a shell gives it: 128 + N after signal N, 127: not executed */
 	bool timed_out;
@@ -43,6 +44,10 @@ struct child {
  * struct held of a run before is freed.
  */
 int run_program(struct child *r);
+
+/* The first and the second half of it, for a test that does something in between. */
+int run_start(struct child *r);
+void run_finish(struct child *r);
 
 /* The same for `sh -c` and that text. */
 int run_shell(struct child *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -28,13 +28,26 @@ struct opened {
 	uint64_t values[VALUES_MAX];
 };
 
+/* Lives as long as the reader; a test sets what it chooses before it opens. */
+static char the_proc_root[256];
+static struct reader_env the_env = { .proc_root = the_proc_root, .sys_root = "/sys" };
+
+static int forget_choices(void **state)
+{
+	(void)state;
+	the_env.cgroup_root = the_env.cgroup_path = NULL;
+	the_env.cgroup_own = false;
+	return 0;
+}
+
 static struct opened open_in(const char *proc_root, pid_t pid)
 {
-	struct reader_env env = { .proc_root = proc_root, .sys_root = "/sys" };
-	struct reader_target target = { .env = &env, .pid = pid };
+	const struct reader_env *env = &the_env;
+	struct reader_target target = { .env = env, .pid = pid };
 	char reason[READER_REASON_ROOM] = "";
 	struct opened o = { 0 };
 
+	snprintf(the_proc_root, sizeof(the_proc_root), "%s", proc_root);
 	if (cgroup_reader.open(&target, &o.reader, reason) < 0)
 		fail_msg("%s", reason);
 	assert_int_equal(cgroup_reader.describe(o.reader, &o.list), 0);
@@ -126,6 +139,8 @@ static const struct expected {
 	{ "proc_kernel_stack", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 1600 },
 	{ "proc_shmem", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 100 },
 	{ "proc_slab", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 5000 },
+	{ "proc_workingset_refault_anon", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 6 },
+	{ "proc_workingset_refault_file", METRIC_COUNTER, UNIT_COUNT, SCOPE_GROUP, 7 },
 	{ "proc_current", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 135168 },
 	{ "proc_swap_current", METRIC_GAUGE, UNIT_BYTES, SCOPE_GROUP, 8192 },
 	{ "proc_peak", METRIC_PEAK, UNIT_BYTES, SCOPE_GROUP, 200704 },
@@ -143,6 +158,7 @@ static const struct expected {
 	{ "proc_io_some_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 31 },
 	{ "proc_io_full_usec", METRIC_COUNTER, UNIT_US, SCOPE_GROUP, 32 },
 	{ "proc_pids_current", METRIC_GAUGE, UNIT_COUNT, SCOPE_GROUP, 4 },
+	{ "proc_pids_peak", METRIC_PEAK, UNIT_COUNT, SCOPE_GROUP, 9 },
 	{ "global_usage_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 9000000 },
 	{ "global_user_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 6000000 },
 	{ "global_system_usec", METRIC_COUNTER, UNIT_US, SCOPE_GLOBAL, 3000000 },
@@ -152,6 +168,8 @@ static const struct expected {
 	{ "global_kernel_stack", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 16000 },
 	{ "global_shmem", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 1000 },
 	{ "global_slab", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 50000 },
+	{ "global_workingset_refault_anon", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 60 },
+	{ "global_workingset_refault_file", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 70 },
 	{ "global_read_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 1000500 },
 	{ "global_write_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 2000600 },
 	{ "global_read_ops", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 107 },
@@ -386,8 +404,6 @@ static void what_cannot_be_found_is_told_with_the_fix(void **state)
 	char *root = small_tree();
 
 	(void)state;
-	tree_write(root, "proc/4321/cgroup", "0::/../..\n");
-	refused(root, -EXDEV, "--cgroupns=host");
 	tree_write(root, "proc/4321/cgroup", "0::/gone (deleted)\n");
 	refused(root, -ENOENT, "has been removed");
 	tree_write(root, "proc/4321/cgroup", "4:memory:/x\n");
@@ -435,7 +451,7 @@ static bool make_group(char *ret_path, size_t room, char **ret_name)
 	return true;
 }
 
-static void a_removed_group_reads_absent_from_then_on(void **state)
+static void a_removed_group_stays_at_its_last_values_and_says_so(void **state)
 {
 	char path[4096], *name = NULL, *root;
 	struct cgroup_mount mount = { 0 };
@@ -457,9 +473,150 @@ static void a_removed_group_reads_absent_from_then_on(void **state)
 	assert_int_equal(rmdir(path), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
-		assert_true(value(&o, "proc_usage_usec") == VALUE_ABSENT);
+		assert_int_equal(value(&o, "proc_usage_usec"), 0);
 		assert_true(value(&o, "global_usage_usec") != VALUE_ABSENT);
 	}
+	assert_non_null(strstr(cgroup_reader.keep_alive(o.reader), "was removed"));
+	assert_null(cgroup_reader.keep_alive(o.reader));
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void the_root_is_read_for_a_process_outside_of_what_is_mounted(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "proc/4321/cgroup", "0::/../..\n");
+	o = open_tree(root);
+	assert_int_equal(o.list.count, 6);
+	assert_int_equal(value(&o, "global_usage_usec"), 1000);
+	assert_null(metric(&o, "global_usage_usec")->absent);
+	assert_true(value(&o, "proc_usage_usec") == VALUE_ABSENT);
+	assert_non_null(strstr(metric(&o, "proc_usage_usec")->absent, "--cgroupns=host"));
+	assert_null(cgroup_reader.keep_alive(o.reader));
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void what_a_lost_device_had_done_stays_in(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "cgroup/job/io.stat",
+		"8:0 rbytes=100 wbytes=0 rios=1 wios=0\n8:16 rbytes=40 wbytes=7 rios=2 wios=3\n");
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_read_bytes"), 140);
+	tree_write(root, "cgroup/job/io.stat", "8:0 rbytes=130 wbytes=0 rios=2 wios=0\n8:16 \n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_read_bytes"), 170);
+	assert_int_equal(value(&o, "proc_write_ops"), 3);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_process_that_moves_is_followed(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+	const char *news;
+
+	(void)state;
+	assert_null(cgroup_reader.keep_alive(o.reader));
+	tree_write(root, "cgroup/next/cpu.stat", "usage_usec 5000\nuser_usec 0\nsystem_usec 0\n");
+	tree_write(root, "cgroup/next/memory.current", "100\n");
+	tree_write(root, "proc/4321/cgroup", "0::/next\n");
+	news = cgroup_reader.keep_alive(o.reader);
+	assert_non_null(news);
+	assert_non_null(strstr(news, "/cgroup/job to "));
+	assert_null(cgroup_reader.keep_alive(o.reader));
+	tree_write(root, "cgroup/next/cpu.stat", "usage_usec 5300\nuser_usec 0\nsystem_usec 0\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_usage_usec"), 10 + 300);
+	assert_int_equal(value(&o, "proc_current"), 100);
+	/* A file that the new group lacks. */
+	assert_int_equal(value(&o, "proc_peak"), 8192);
+	assert_int_equal(value(&o, "global_usage_usec"), 1000);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_process_that_leaves_the_root_is_followed(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "proc/4321/cgroup", "0::/\n");
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 1000);
+	tree_write(root, "proc/4321/cgroup", "0::/job\n");
+	assert_non_null(cgroup_reader.keep_alive(o.reader));
+	tree_write(root, "cgroup/job/cpu.stat", "usage_usec 15\nuser_usec 6\nsystem_usec 4\n");
+	tree_write(root, "cgroup/cpu.stat", "usage_usec 1700\nuser_usec 600\nsystem_usec 400\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_usage_usec"), 1005);
+	assert_int_equal(value(&o, "global_usage_usec"), 1700);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_chosen_group_is_read_whoever_is_in_it(void **state)
+{
+	char *root = small_tree(), path[256];
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "cgroup/else/cpu.stat", "usage_usec 77\n");
+	tree_write(root, "cgroup/else/cgroup.procs", "5\n6\n");
+	snprintf(path, sizeof(path), "%s/cgroup/else", root);
+	the_env.cgroup_path = path;
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 77);
+	assert_string_equal(metric(&o, "proc_usage_usec")->note,
+		"the program is not in it, but 2 other processes");
+	tree_write(root, "proc/4321/cgroup", "0::/third\n");
+	tree_write(root, "cgroup/third/cpu.stat", "usage_usec 1\n");
+	assert_non_null(strstr(cgroup_reader.keep_alive(o.reader), "remain those of"));
+	close_it(&o);
+
+	tree_write(root, "proc/4321/cgroup", "0::/else\n");
+	o = open_tree(root);
+	assert_string_equal(metric(&o, "proc_usage_usec")->note, "shared with 2 other processes");
+	close_it(&o);
+	the_env.cgroup_own = true;
+	o = open_tree(root);
+	assert_null(metric(&o, "proc_usage_usec")->note);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void a_chosen_root_takes_the_place_of_the_mount(void **state)
+{
+	char *root = small_tree(), path[256];
+	struct opened o;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/copy", root);
+	tree_write(root, "copy/cpu.stat", "usage_usec 9\n");
+	tree_write(root, "copy/job/cpu.stat", "usage_usec 8\n");
+	the_env.cgroup_root = path;
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 8);
+	assert_int_equal(value(&o, "global_usage_usec"), 9);
+	close_it(&o);
+
+	/* A part of the mounted hierarchy. */
+	snprintf(path, sizeof(path), "%s/cgroup/part", root);
+	tree_write(root, "cgroup/part/cpu.stat", "usage_usec 6\n");
+	tree_write(root, "cgroup/part/job/cpu.stat", "usage_usec 5\n");
+	tree_write(root, "proc/4321/cgroup", "0::/part/job\n");
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_usage_usec"), 5);
+	assert_int_equal(value(&o, "global_usage_usec"), 6);
 	close_it(&o);
 	tree_remove(root);
 }
@@ -484,6 +641,8 @@ static void this_machine_counts_cpu_time(void **state)
 	close_it(&o);
 }
 
+#define with_choices(test) cmocka_unit_test_teardown(test, forget_choices)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,7 +659,13 @@ int main(void)
 		cmocka_unit_test(a_mount_point_and_a_group_may_hold_blanks),
 		cmocka_unit_test(what_cannot_be_found_is_told_with_the_fix),
 		cmocka_unit_test(the_probe_needs_only_the_mount),
-		cmocka_unit_test(a_removed_group_reads_absent_from_then_on),
+		cmocka_unit_test(a_removed_group_stays_at_its_last_values_and_says_so),
+		with_choices(the_root_is_read_for_a_process_outside_of_what_is_mounted),
+		with_choices(what_a_lost_device_had_done_stays_in),
+		with_choices(a_process_that_moves_is_followed),
+		with_choices(a_process_that_leaves_the_root_is_followed),
+		with_choices(a_chosen_group_is_read_whoever_is_in_it),
+		with_choices(a_chosen_root_takes_the_place_of_the_mount),
 		cmocka_unit_test(this_machine_counts_cpu_time),
 	};
 

@@ -48,7 +48,7 @@ static void defaults_are_those_of_the_manual(void **state)
 {
 	(void)state;
 	assert_int_equal(LOAD("app", "--mode"), 1);
-	assert_int_equal(config.mode, MODE_SYNC);
+	assert_int_equal(config.mode, MODE_AUTO);
 	assert_int_equal(config.poll_ns, 1000000);
 	assert_int_equal(config.interval_ns, 10000000);
 	assert_int_equal(config.ring, 4096);
@@ -74,6 +74,12 @@ static const struct {
 	{ "ring", "JPHASE_RING" },
 	{ "signal", "JPHASE_SIGNALS" },
 	{ "grace", "JPHASE_GRACE" },
+	{ "cgroup", "JPHASE_CGROUP" },
+	{ "cgroup-attach", "JPHASE_CGROUP_ATTACH" },
+	{ "cgroup-root", "JPHASE_CGROUP_ROOT" },
+	{ "scope", "JPHASE_SCOPE" },
+	{ "cpus", "JPHASE_CPUS" },
+	{ "reset-peak", "JPHASE_RESET_PEAK" },
 	{ "powercap-root", "JPHASE_POWERCAP_ROOT" },
 	{ "idle-baseline", "JPHASE_IDLE_BASELINE" },
 	{ "fsync", "JPHASE_FSYNC" },
@@ -183,9 +189,9 @@ static void an_empty_text_is_refused(void **state)
 static void a_bad_variable_is_named(void **state)
 {
 	(void)state;
-	setenv("JPHASE_MODE", "exactly", 1);
+	setenv("JPHASE_MODE", "spin", 1);
 	assert_refused(
-		config_load_env(error), "JPHASE_MODE: \"exactly\" is not one of sync, async");
+		config_load_env(error), "JPHASE_MODE: \"spin\" is not one of auto, sync, async, exact");
 }
 
 static void what_is_exported_is_loaded_again(void **state)
@@ -218,7 +224,7 @@ static void a_default_takes_its_variable_away(void **state)
 	(void)state;
 	setenv("JPHASE_MODE", "async", 1);
 	setenv("JPHASE_QUIET", "yes", 1);
-	assert_int_equal(LOAD("--mode=sync", "--quiet=no"), 3);
+	assert_int_equal(LOAD("--mode=auto", "--quiet=no"), 3);
 	assert_int_equal(config_export(), 0);
 	for (const struct opt *o = config_opts; o->name; o++)
 		assert_true(!o->env || !getenv(o->env));

@@ -99,6 +99,7 @@ static const struct expected {
 	{ "proc_io_write_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_PROCESS, 8192 },
 	{ "proc_vm_size", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, 12288 * 1024 },
 	{ "proc_rss", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, 4096 * 1024 },
+	{ "proc_pss", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, VALUE_ABSENT },
 	{ "proc_shared", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, (3000 + 96) * 1024 },
 	{ "proc_anon", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, 1000 * 1024 },
 	{ "proc_threads", METRIC_GAUGE, UNIT_COUNT, SCOPE_PROCESS, 1 },
@@ -107,6 +108,12 @@ static const struct expected {
 	{ "global_cached", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 235220 * 1024 },
 	{ "global_anon", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 14360 * 1024 },
 	{ "global_swap_free", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, 2000000ull * 1024 },
+	{ "global_page_faults", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 900 },
+	{ "global_major_faults", METRIC_COUNTER, UNIT_COUNT, SCOPE_GLOBAL, 11 },
+	{ "global_io_read_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 4096 },
+	{ "global_io_write_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 8192 },
+	{ "global_swap_in_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 2 * 4096 },
+	{ "global_swap_out_bytes", METRIC_COUNTER, UNIT_BYTES, SCOPE_GLOBAL, 3 * 4096 },
 };
 
 static void every_file_is_read(void **state)
@@ -124,10 +131,10 @@ static void every_file_is_read(void **state)
 		assert_int_equal(m->unit, e->unit);
 		assert_int_equal(m->scope, e->scope);
 		assert_int_equal(m->group, METRIC_NO_GROUP);
-		assert_null(m->absent);
+		assert_int_equal(m->absent != NULL, str_eq(e->name, "proc_pss"));
 		assert_int_equal(o.values[i], e->value);
 	}
-	assert_non_null(strstr(metric(&o, "proc_user_time")->note, "10 ms steps"));
+	assert_non_null(strstr(metric(&o, "proc_cpu_time")->note, "only one"));
 	assert_non_null(strstr(metric(&o, "proc_minor_faults")->note, "children"));
 	close_it(&o);
 }

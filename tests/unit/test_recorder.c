@@ -174,8 +174,17 @@ static int see_summary(void *data, const struct decoded_summary *s)
 	return 0;
 }
 
-static const struct decoder_ops see_ops = { see_header, see_process, see_marker, see_snapshot,
-	see_sample, see_loss, see_note, see_exit, see_summary };
+static const struct decoder_ops see_ops = {
+	.header = see_header,
+	.process = see_process,
+	.marker = see_marker,
+	.snapshot = see_snapshot,
+	.sample = see_sample,
+	.loss = see_loss,
+	.note = see_note,
+	.exit = see_exit,
+	.summary = see_summary,
+};
 
 static void write_one_of_each(struct recorder *r)
 {

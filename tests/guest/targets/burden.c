@@ -22,9 +22,9 @@
 
 #include <jphase/jphase.h>
 
-#define DISK	  "/dev/vda"
-#define GROUPS	  "/sys/fs/cgroup"
-#define BLOCK	  (64u << 10)
+#define DISK      "/dev/vda"
+#define GROUPS    "/sys/fs/cgroup"
+#define BLOCK     (64u << 10)
 #define HOLD_MAX  64
 #define SETTLE_US 30000
 

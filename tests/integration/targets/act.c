@@ -92,6 +92,11 @@ static void do_raise(const char *arg)
 	raise(atoi(arg));
 }
 
+static void do_ignore(const char *arg)
+{
+	signal(atoi(arg), SIG_IGN);
+}
+
 static void do_block(const char *arg)
 {
 	sigset_t set;
@@ -332,7 +337,7 @@ static const struct {
 } table[] = {
 	{ "phase", do_phase }, { "touch", do_touch }, { "print", do_print }, { "error", do_error },
 	{ "flush", do_flush }, { "sleep", do_sleep }, { "spin", do_spin }, { "exit", do_exit },
-	{ "_exit", do_exit_at_once }, { "raise", do_raise }, { "block", do_block },
+	{ "_exit", do_exit_at_once }, { "raise", do_raise }, { "block", do_block }, { "ignore", do_ignore },
 	{ "await", do_await }, { "close", do_close }, { "write", do_write }, { "chdir", do_chdir },
 	{ "chroot", do_chroot }, { "setsid", do_setsid }, { "daemonise", do_daemonise },
 	{ "fork", do_fork }, { "join", do_join }, { "exec", do_exec }, { "clearenv", do_clearenv },

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+#include "readers/procfs_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "metric.h"
+#include "readers/textfile.h"
+
+/* Processes of a tree that are followed. */
+#define MEMBERS_MAX 256
+
+/* The thread takes at most this part of the time of one CPU for each of its tasks. */
+#define SHARE 100
+
+struct member {
+	pid_t pid;
+	struct procfs_files files;
+	uint64_t last[RAW_COUNT];
+	uint64_t before[RAW_COUNT]; /* used before the tree was opened */
+	bool orphan;		    /* nobody in the tree will wait for it */
+	bool gone;
+};
+
+struct procfs_tree {
+	struct procfs_tree *next;
+	char *proc_root;
+	uint64_t interval_ns;
+	pid_t pid;
+	uint64_t opened; /* in clock ticks since the boot, as births are told */
+	bool followed;	 /* by the thread */
+	unsigned users;	 /* the thread, while it works on it, and the owner */
+
+	pthread_mutex_t lock; /* of what follows; held for no longer than a few reads */
+	struct member *member;
+	size_t count;
+	uint64_t past[RAW_COUNT]; /* of those that ended, modulo 2^64 */
+	uint64_t pss;
+	uint64_t boundaries; /* a size that was read across one is nobody's */
+	uint64_t scan_due_ns, pss_due_ns;
+};
+
+/* Who is whose child, at one moment. */
+struct edge {
+	pid_t pid, parent;
+};
+
+struct edges {
+	struct edge *edge;
+	size_t count;
+};
+
+/* --- finding processes --- */
+
+static int edge_add(struct edges *e, pid_t pid, pid_t parent)
+{
+	struct edge *grown;
+
+	/* Room for the next power of two at each one. */
+	if ((e->count & (e->count - 1)) == 0) {
+		grown = reallocarray(e->edge, e->count ? 2 * e->count : 1, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		e->edge = grown;
+	}
+	e->edge[e->count++] = (struct edge){ pid, parent };
+	return 0;
+}
+
+/* "12 34 " */
+static int children_add(struct edges *e, const char *text, pid_t parent)
+{
+	char *end;
+	int err = 0;
+
+	for (long pid; err == 0 && (pid = strtol(text, &end, 10)) > 0; text = end)
+		err = edge_add(e, (pid_t)pid, parent);
+	return err;
+}
+
+/* The kernel lists them for each thread, where it was built to. */
+static int children_of(const char *proc_root, pid_t pid, struct edges *e)
+{
+	char path[4096], text[4096];
+	struct dirent *entry;
+	int err = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%.4000s/%d/task", proc_root, (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (err >= 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		err = textfile_read(text, sizeof(text), "%s/%s/children", path, entry->d_name);
+		if (err > 0)
+			err = children_add(e, text, pid);
+	}
+	closedir(dir);
+	return MIN(err, 0);
+}
+
+static pid_t parent_of(const char *proc_root, pid_t pid)
+{
+	struct procfs_files files = { .error = { 0 } };
+	uint64_t raw[RAW_COUNT];
+
+	files.fd[FILE_STAT] = procfs_file_open(proc_root, FILE_STAT, pid);
+	files.error[FILE_STAT] = MIN(files.fd[FILE_STAT], 0);
+	if (procfs_file_read(&files, FILE_STAT, raw) < 0)
+		raw[RAW_PARENT] = VALUE_ABSENT;
+	sys_close(files.fd[FILE_STAT]);
+	return raw[RAW_PARENT] == VALUE_ABSENT ? 0 : (pid_t)raw[RAW_PARENT];
+}
+
+/* Elsewhere every process of the machine is asked for its parent. */
+static int all_processes(const char *proc_root, struct edges *e)
+{
+	DIR *dir = opendir(proc_root);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (err == 0 && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0)
+			err = edge_add(e, pid, parent_of(proc_root, pid));
+	}
+	closedir(dir);
+	return err;
+}
+
+static void find_below(const char *proc_root, pid_t pid, struct edges *e)
+{
+	int err = children_of(proc_root, pid, e);
+
+	for (size_t i = 0; i < e->count && i < MEMBERS_MAX && err == 0; i++)
+		(void)children_of(proc_root, e->edge[i].pid, e);
+	if (err < 0)
+		(void)all_processes(proc_root, e);
+}
+
+/* --- members --- */
+
+static struct member *member_find(const struct procfs_tree *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->member[i].pid == pid && !t->member[i].gone)
+			return &t->member[i];
+	return NULL;
+}
+
+static bool is_inside(const struct procfs_tree *t, pid_t pid)
+{
+	return pid == t->pid || member_find(t, pid);
+}
+
+static void member_read(struct member *m, uint64_t raw[RAW_COUNT])
+{
+	m->gone = procfs_file_read(&m->files, FILE_STAT, raw) < 0;
+	(void)procfs_file_read(&m->files, FILE_STATUS, raw);
+	(void)procfs_file_read(&m->files, FILE_IO, raw);
+}
+
+static void member_add(struct procfs_tree *t, pid_t pid)
+{
+	struct member m = { .pid = pid }, *grown;
+
+	if (t->count == MEMBERS_MAX)
+		return;
+	grown = reallocarray(t->member, t->count + 1, sizeof(*grown));
+	if (!grown)
+		return;
+	t->member = grown;
+	procfs_files_open_child(&m.files, t->proc_root, pid);
+	member_read(&m, m.last);
+	/* The number may be somebody else's by now. */
+	if (m.gone || !is_inside(t, (pid_t)m.last[RAW_PARENT])) {
+		procfs_files_close(&m.files);
+		return;
+	}
+	for (enum raw r = 0; r < RAW_COUNT && m.last[RAW_BORN] < t->opened; r++)
+		m.before[r] = m.last[r] == VALUE_ABSENT ? 0 : m.last[r];
+	t->member[t->count++] = m;
+}
+
+static void members_forget(struct procfs_tree *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		if (t->member[i].gone)
+			procfs_files_close(&t->member[i].files);
+		else
+			t->member[kept++] = t->member[i];
+	t->count = kept;
+}
+
+/* Those whose parents come later in the list are found in the next round. */
+static void members_add(struct procfs_tree *t, const struct edges *e)
+{
+	size_t before;
+
+	do {
+		before = t->count;
+		for (size_t i = 0; i < e->count; i++)
+			if (is_inside(t, e->edge[i].parent) && !is_inside(t, e->edge[i].pid))
+				member_add(t, e->edge[i].pid);
+	} while (t->count > before);
+}
+
+void procfs_tree_update(struct procfs_tree *t)
+{
+	struct edges e = { 0 };
+
+	find_below(t->proc_root, t->pid, &e);
+	pthread_mutex_lock(&t->lock);
+	members_forget(t);
+	members_add(t, &e);
+	pthread_mutex_unlock(&t->lock);
+	free(e.edge);
+}
+
+/* --- numbers --- */
+
+static bool is_counter(enum raw r)
+{
+	return (r >= RAW_MINFLT && r <= RAW_CSTIME) || r == RAW_READ_BYTES || r == RAW_WRITE_BYTES;
+}
+
+/* What the process itself has from the kernel as of one thread, or as its own peak, stays so. */
+static bool is_gauge(enum raw r)
+{
+	return r >= RAW_VM_SIZE && r <= RAW_THREADS && r != RAW_VM_HWM;
+}
+
+static void add_to(uint64_t *sum, uint64_t value)
+{
+	if (*sum != VALUE_ABSENT && value != VALUE_ABSENT)
+		*sum += value;
+}
+
+/* Who waits for a process gets its numbers as those of a child; an orphan's would be lost. */
+static void member_end(struct procfs_tree *t, const struct member *m)
+{
+	for (enum raw r = 0; r < RAW_COUNT; r++) {
+		if (!is_counter(r) || m->last[r] == VALUE_ABSENT)
+			continue;
+		t->past[r] += (m->orphan ? m->last[r] : 0) - m->before[r];
+	}
+}
+
+static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[RAW_COUNT])
+{
+	uint64_t now[RAW_COUNT];
+
+	member_read(m, now);
+	if (m->gone) {
+		member_end(t, m);
+		return;
+	}
+	m->orphan = !is_inside(t, (pid_t)now[RAW_PARENT]);
+	for (enum raw r = 0; r < RAW_COUNT; r++) {
+		if (is_counter(r)) {
+			if (now[r] != VALUE_ABSENT)
+				m->last[r] = now[r];
+			if (m->last[r] != VALUE_ABSENT)
+				add_to(&raw[r], m->last[r] - m->before[r]);
+		} else if (is_gauge(r)) {
+			add_to(&raw[r], now[r]);
+		}
+	}
+}
+
+static void member_measure(struct member *m, uint64_t raw[RAW_COUNT])
+{
+	uint64_t now[RAW_COUNT];
+
+	(void)procfs_file_read(&m->files, FILE_STATUS, now);
+	for (enum raw r = 0; r < RAW_COUNT; r++)
+		if (is_gauge(r))
+			add_to(&raw[r], now[r]);
+}
+
+void procfs_tree_add(struct procfs_tree *t, bool gauges_only, uint64_t raw[RAW_COUNT])
+{
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->count; i++) {
+		struct member *m = &t->member[i];
+
+		if (m->gone)
+			continue;
+		if (gauges_only)
+			member_measure(m, raw);
+		else
+			member_count(t, m, raw);
+	}
+	for (enum raw r = 0; r < RAW_COUNT && !gauges_only; r++)
+		if (is_counter(r))
+			add_to(&raw[r], t->past[r]);
+	if (!gauges_only) {
+		t->boundaries++;
+		t->pss = VALUE_ABSENT;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* --- proportional set sizes --- */
+
+static uint64_t pss_of(const char *proc_root, pid_t pid)
+{
+	const struct kfile_key key = { .name = "Pss" };
+	char text[4096];
+	uint64_t pss = VALUE_ABSENT;
+	int size = textfile_read(
+		text, sizeof(text), "%s/%d/smaps_rollup", proc_root, (int)pid);
+
+	if (size > 0)
+		(void)kfile_labelled(text, (size_t)size, &key, 1, &pss);
+	return pss;
+}
+
+static size_t members_list(
+	struct procfs_tree *t, pid_t pids[MEMBERS_MAX], uint64_t *ret_boundaries)
+{
+	size_t count;
+
+	pthread_mutex_lock(&t->lock);
+	*ret_boundaries = t->boundaries;
+	count = t->count;
+	for (size_t i = 0; i < count; i++)
+		pids[i] = t->member[i].pid;
+	pthread_mutex_unlock(&t->lock);
+	return count;
+}
+
+static void pss_update(struct procfs_tree *t)
+{
+	pid_t pids[MEMBERS_MAX];
+	uint64_t boundaries;
+	size_t count = members_list(t, pids, &boundaries);
+	uint64_t sum = pss_of(t->proc_root, t->pid);
+
+	for (size_t i = 0; i < count; i++)
+		add_to(&sum, pss_of(t->proc_root, pids[i]));
+	pthread_mutex_lock(&t->lock);
+	if (t->boundaries == boundaries)
+		t->pss = sum;
+	pthread_mutex_unlock(&t->lock);
+}
+
+uint64_t procfs_tree_take_pss(struct procfs_tree *t)
+{
+	uint64_t pss;
+
+	pthread_mutex_lock(&t->lock);
+	pss = t->pss;
+	t->pss = VALUE_ABSENT;
+	pthread_mutex_unlock(&t->lock);
+	return pss;
+}
+
+/* --- the thread --- */
+
+static struct {
+	pthread_mutex_t lock; /* of the list and of users; taken before a tree's own */
+	pthread_cond_t changed;
+	struct procfs_tree *trees;
+	pthread_t thread;
+	bool running;
+} follower = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void tree_free(struct procfs_tree *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		procfs_files_close(&t->member[i].files);
+	free(t->member);
+	free(t->proc_root);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* With the list's lock. */
+static void tree_put(struct procfs_tree *t)
+{
+	if (--t->users == 0)
+		tree_free(t);
+}
+
+static void do_task(struct procfs_tree *t, void (*task)(struct procfs_tree *t), uint64_t *due_ns)
+{
+	uint64_t begin = now_ns(), end;
+
+	if (*due_ns > begin)
+		return;
+	task(t);
+	end = now_ns();
+	*due_ns = end + MAX(t->interval_ns, (end - begin) * SHARE);
+}
+
+/* The first tree whose task is due, taken; else NULL and when the next one is. */
+static struct procfs_tree *tree_due(uint64_t now, uint64_t *ret_next)
+{
+	*ret_next = now + NSEC_PER_SEC;
+	for (struct procfs_tree *t = follower.trees; t; t = t->next) {
+		uint64_t due = MIN(t->scan_due_ns, t->pss_due_ns);
+
+		if (due <= now) {
+			t->users++;
+			return t;
+		}
+		*ret_next = MIN(*ret_next, due);
+	}
+	return NULL;
+}
+
+static void *follow(void *unused)
+{
+	struct timespec until;
+	uint64_t next;
+
+	(void)unused;
+	pthread_mutex_lock(&follower.lock);
+	while (follower.trees) {
+		struct procfs_tree *t = tree_due(now_ns(), &next);
+
+		if (!t) {
+			clock_gettime(CLOCK_REALTIME, &until);
+			until = ns_timespec(timespec_ns(&until) + saturating_sub(next, now_ns()));
+			pthread_cond_timedwait(&follower.changed, &follower.lock, &until);
+			continue;
+		}
+		pthread_mutex_unlock(&follower.lock);
+		do_task(t, procfs_tree_update, &t->scan_due_ns);
+		do_task(t, pss_update, &t->pss_due_ns);
+		pthread_mutex_lock(&follower.lock);
+		tree_put(t);
+	}
+	follower.running = false;
+	pthread_mutex_unlock(&follower.lock);
+	return NULL;
+}
+
+/* With the list's lock. */
+static int follower_start(void)
+{
+	sigset_t all, old;
+	int err;
+
+	if (follower.running)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	err = -pthread_create(&follower.thread, NULL, follow, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err == 0)
+		pthread_detach(follower.thread);
+	follower.running = err == 0;
+	return err;
+}
+
+static int tree_follow(struct procfs_tree *t)
+{
+	int err;
+
+	pthread_mutex_lock(&follower.lock);
+	t->next = follower.trees;
+	follower.trees = t;
+	err = follower_start();
+	if (err < 0)
+		follower.trees = t->next;
+	t->followed = err == 0;
+	pthread_cond_signal(&follower.changed);
+	pthread_mutex_unlock(&follower.lock);
+	return err;
+}
+
+static uint64_t ticks_since_boot(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return timespec_ns(&ts) / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+int procfs_tree_open(const struct reader_env *env, pid_t pid, struct procfs_tree **ret)
+{
+	struct procfs_tree *t = calloc(1, sizeof(*t));
+	int err = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->proc_root = strdup(env->proc_root);
+	t->interval_ns = env->interval_ns;
+	t->pid = pid;
+	t->opened = ticks_since_boot();
+	t->users = 1;
+	t->pss = VALUE_ABSENT;
+	pthread_mutex_init(&t->lock, NULL);
+	if (!t->proc_root)
+		err = -ENOMEM;
+	else if (env->interval_ns)
+		err = tree_follow(t);
+	if (err < 0) {
+		tree_free(t);
+		return err;
+	}
+	*ret = t;
+	return 0;
+}
+
+struct procfs_tree *procfs_tree_close(struct procfs_tree *t)
+{
+	struct procfs_tree **at = &follower.trees;
+
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&follower.lock);
+	while (t->followed && *at != t)
+		at = &(*at)->next;
+	if (t->followed)
+		*at = t->next;
+	pthread_cond_signal(&follower.changed);
+	tree_put(t);
+	pthread_mutex_unlock(&follower.lock);
+	return NULL;
+}
