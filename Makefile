@@ -106,6 +106,8 @@ $(B)/examples/%: examples/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -Iinclude $(CFLAGS) $(LDFLAGS) -o $@ $< -lpthread
 
+TARGET_LDFLAGS_act_static := -static
+
 $(B)/targets/%: tests/integration/targets/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -fno-sanitize=all -MMD -MP -o $@ $< $(TARGET_LDFLAGS_$*) -lpthread

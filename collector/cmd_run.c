@@ -253,6 +253,11 @@ static int measure(struct launch *l)
 	wait_for_program(l, &end);
 	/* A collector that has died is told nothing and missed below. */
 	send(l->collector, &end, sizeof(end), MSG_NOSIGNAL);
+	if (err == -ENOENT) {
+		/* The program itself was found. */
+		say("%s: its interpreter does not exist", l->argv[0]);
+		return EXIT_RUN_NOT_FOUND;
+	}
 	if (err < 0)
 		return start_failed(l->argv[0], err);
 	show_report(l);

@@ -64,7 +64,7 @@ static struct process *process_of(struct session *s, const struct jphase_record 
 		p = NULL;
 	}
 	if (!p)
-		p = session_adopt(s, pid);
+		p = session_adopt(s, pid, MIN(rec->clock_ns, now_ns()));
 	if (p)
 		p->seen_ns = now_ns();
 	return p;

@@ -249,12 +249,21 @@ static int write_header(struct session *s, const struct session_start *start)
 }
 
 /* The process's first phase is called START; with counters it has a baseline. */
-static void record_start(struct session *s, struct process *p, pid_t parent, const char *how,
-	const char *absent, bool baseline)
-{
-	uint64_t time = now_ns();
+struct birth {
+	const char *how;    /* "first", "exec", "fork" */
+	uint64_t time_ns;   /* a forked child's: of its first marker */
+	pid_t parent;
+	const char *absent; /* why it has no counters, or NULL */
+};
 
-	recorder_process(s->recorder, time, p->index, p->as_named, parent, p->name, how, absent);
+static void record_start(struct session *s, struct process *p, const struct birth *birth)
+{
+	/* What a forked child did before its first marker was counted by nobody. */
+	bool baseline = !str_eq(birth->how, "fork");
+	uint64_t time = birth->time_ns;
+
+	recorder_process(s->recorder, time, p->index, p->as_named, birth->parent, p->name,
+		birth->how, birth->absent);
 	p->last_ns = time;
 	recorder_marker(s->recorder, &(struct record_marker){
 		.time_ns = time,
@@ -356,7 +365,8 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 		return err;
 	write_header(s, start);
 	note_group(s);
-	record_start(s, p, facts.parent, "first", NULL, true);
+	record_start(s, p,
+		&(struct birth){ .how = "first", .time_ns = now_ns(), .parent = facts.parent });
 	for (size_t i = 0; start->privileged && i < s->sources.count; i++)
 		if (p->reader[i] && s->sources.source[i].ops->lost)
 			snapshot_give_up(s, p, i, READER_LOST_AT_EXEC);
@@ -433,11 +443,11 @@ void session_refuse(int socket, int status, const char *message)
 
 /* A process that is proven to be ours gets its own counters. */
 static struct process *join(struct session *s, pid_t pid, const struct process_facts *facts,
-	const char *how)
+	const char *how, uint64_t time_ns)
 {
 	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
 	struct reader_target target = target_of(s, pid, false);
-	const char *absent = NULL;
+	struct birth birth = { .how = how, .time_ns = time_ns, .parent = facts->parent };
 	struct process *p;
 	int err;
 
@@ -450,12 +460,11 @@ static struct process *join(struct session *s, pid_t pid, const struct process_f
 	snprintf(p->name, sizeof(p->name), "%s", facts->name);
 	err = process_open(p, &s->sources, &target, reasons);
 	if (err == -ESRCH)
-		absent = "not counted: the process has already ended";
-	for (size_t i = 0; i < s->sources.count && !absent; i++)
+		birth.absent = "not counted: the process has already ended";
+	for (size_t i = 0; i < s->sources.count && !birth.absent; i++)
 		if (reasons[i][0])
-			absent = reasons[i];
-	/* What a forked child did before its first marker was counted by nobody. */
-	record_start(s, p, facts->parent, how, absent, str_eq(how, "exec"));
+			birth.absent = reasons[i];
+	record_start(s, p, &birth);
 	if (p->pidfd >= 0)
 		control_watch(s->control, p->pidfd, p->index);
 	return p;
@@ -469,7 +478,7 @@ void session_register(struct session *s, const struct job *job)
 	begin_sampling(s, job->pid, job->site);
 	/* The same pid after an exec keeps its group. */
 	if (!p && process_facts(job->pid, &facts) == 0)
-		p = join(s, job->pid, &facts, "exec");
+		p = join(s, job->pid, &facts, "exec", now_ns());
 	if (p)
 		session_welcome(s, job->fd, p->first);
 	close(job->fd);
@@ -501,7 +510,7 @@ struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
  * as_named may be a thread: in a forked child whose other threads mark first
  * they take their own number for the process's.
  */
-static struct process *adopt_confirmed(struct session *s, pid_t as_named)
+static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64_t time_ns)
 {
 	struct process_facts facts;
 	struct process *p;
@@ -516,16 +525,16 @@ static struct process *adopt_confirmed(struct session *s, pid_t as_named)
 			return NULL;
 		if (facts.inner != pid || !process_maps_ring(pid, &s->shared))
 			return NULL;
-		p = join(s, pid, &facts, "fork");
+		p = join(s, pid, &facts, "fork", time_ns);
 	}
 	if (p && pid != as_named)
 		p->alias = as_named;
 	return p;
 }
 
-struct process *session_adopt(struct session *s, pid_t as_named)
+struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
 {
-	struct process *p = adopt_confirmed(s, as_named);
+	struct process *p = adopt_confirmed(s, as_named, time_ns);
 
 	if (p)
 		return p;
@@ -534,8 +543,11 @@ struct process *session_adopt(struct session *s, pid_t as_named)
 	if (!p)
 		return NULL;
 	p->as_named = as_named;
-	record_start(s, p, 0, "fork",
-		"not counted: the process had ended before its counters could be opened", false);
+	record_start(s, p, &(struct birth){
+		.how = "fork",
+		.time_ns = time_ns,
+		.absent = "not counted: the process had ended before its counters could be opened",
+	});
 	return p;
 }
 
@@ -551,7 +563,7 @@ void session_bury(struct session *s, struct process *p)
 		.peak_bytes = VALUE_ABSENT,
 	};
 
-	if (p->first && s->command.kind == JOB_COMMAND) {
+	if (p->first && s->launched && s->command.kind == JOB_COMMAND) {
 		exit.status = s->command.status;
 		exit.user_us = s->command.user_us;
 		exit.system_us = s->command.system_us;

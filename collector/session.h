@@ -121,8 +121,8 @@ void session_register(struct session *s, const struct job *job);
 /* The thread of a region's marker, with its counters open if they can be. */
 struct thread *session_thread(struct session *s, struct process *p, pid_t tid);
 
-/* A process that is ours but has not registered: a forked child. */
-struct process *session_adopt(struct session *s, pid_t as_named);
+/* A process that is ours but has not registered: a forked child, first seen at that time. */
+struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns);
 
 /* Takes the last snapshot, records the end, forgets the process. */
 void session_bury(struct session *s, struct process *p);

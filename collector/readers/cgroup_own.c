@@ -81,8 +81,9 @@ static bool climbs(const char *path)
 static int stays_below(
 	const struct cgroup_own *o, const char *path, char ret_reason[READER_REASON_ROOM])
 {
-	char *real = realpath(path, NULL), *root = realpath(o->place.root_path, NULL);
-	int err = real && root ? 0 : -errno;
+	char *root = realpath(o->place.root_path, NULL);
+	char *real = root ? realpath(path, NULL) : NULL;
+	int err = real ? 0 : -errno;
 
 	if (err < 0)
 		reason_set(ret_reason, "cannot open the cgroup %.120s: %s", path, strerror(-err));

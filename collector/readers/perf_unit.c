@@ -2,9 +2,13 @@
 #include "readers/perf_unit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 
 #include "internal/sys.h"
+#include "internal/util.h"
+
+#define THREAD_END_NS (20 * NSEC_PER_MSEC)
 
 static int event_open(
 	const struct perf_event_attr *attr, const struct perf_where *where, int leader)
@@ -62,28 +66,6 @@ static int events_enable(const struct perf_unit *u)
 	return 0;
 }
 
-int perf_unit_open(
-	const struct perf_group *group, const struct perf_where *where, struct perf_unit *ret)
-{
-	struct perf_unit u = { .single = where->single };
-	uint64_t values[PERF_GROUP_MAX] = { 0 }, times[2] = { 0 };
-	int err;
-
-	err = events_open(group, where, &u);
-	if (err == 0 && where->start == PERF_START_NOW) {
-		/* Children that were born meanwhile hold a part of the group only. */
-		err = perf_unit_add(&u, values, times);
-		if (err == 0)
-			err = events_enable(&u);
-	}
-	if (err < 0) {
-		perf_unit_close(&u);
-		return err;
-	}
-	*ret = u;
-	return 0;
-}
-
 /* Zero bytes: the event is in its error state, as a pinned one without a place. */
 static int read_words(int fd, uint64_t *words, size_t count)
 {
@@ -124,9 +106,52 @@ static int add_single(const struct perf_unit *u, uint64_t *values, uint64_t time
 	return 0;
 }
 
-int perf_unit_add(const struct perf_unit *u, uint64_t *values, uint64_t times[2])
+static int unit_add(const struct perf_unit *u, uint64_t *values, uint64_t times[2])
 {
 	return u->single ? add_single(u, values, times) : add_group(u, values, times);
+}
+
+int perf_unit_open(
+	const struct perf_group *group, const struct perf_where *where, struct perf_unit *ret)
+{
+	struct perf_unit u = { .single = where->single };
+	uint64_t values[PERF_GROUP_MAX] = { 0 }, times[2] = { 0 };
+	int err;
+
+	err = events_open(group, where, &u);
+	if (err == 0 && where->start == PERF_START_NOW) {
+		/* Children that were born meanwhile hold a part of the group only. */
+		err = unit_add(&u, values, times);
+		if (err == 0)
+			err = events_enable(&u);
+	}
+	if (err < 0) {
+		perf_unit_close(&u);
+		return err;
+	}
+	*ret = u;
+	return 0;
+}
+
+/*
+ * While a thread that is counted too is about to end, the kernel has put a
+ * part of its events away and refuses to read the group: a matter of µs, or of
+ * ms where that thread is not running just then.
+ */
+int perf_unit_add(const struct perf_unit *u, uint64_t *values, uint64_t times[2])
+{
+	uint64_t deadline = 0;
+	int err;
+
+	while ((err = unit_add(u, values, times)) == -ECHILD) {
+		uint64_t now = now_ns();
+
+		if (deadline && now >= deadline)
+			break;
+		deadline = deadline ? deadline : now + THREAD_END_NS;
+		sched_yield();
+	}
+	return err;
 }
 
 void perf_unit_close(struct perf_unit *u)

@@ -62,7 +62,8 @@ int perf_unit_open(
 
 /*
  * Adds the counts to values and the times enabled and running to times.  One
- * read(2), or one per event of a single unit.  On an error some may be added.
+ * read(2), or one per event of a single unit; more while a thread is about to
+ * end.  On an error some may be added.
  */
 int perf_unit_add(const struct perf_unit *u, uint64_t *values, uint64_t times[2]);
 

@@ -127,8 +127,7 @@ static void print_process(void)
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	printf("folder %s, umask %o\n", getcwd(dir, sizeof(dir)), mask);
 	printf("ids %d %d %d %d\n", getuid(), geteuid(), getgid(), getegid());
-	printf("leads its group: %d, its session: %d\n", getpgrp() == getpid(),
-		getsid(0) == getpid());
+	printf("leads its session: %d\n", getsid(0) == getpid());
 	printf("policy %d, nice %d, cpus %d\n", sched_getscheduler(0), getpriority(PRIO_PROCESS, 0),
 		CPU_COUNT(&cpus));
 	printf("dumpable %d, no new privileges %d, reaper %d, death signal %d, slack %d\n",

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process starts, on a copy of /proc and on this machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "internal/util.h"
+#include "metric.h"
+#include "readers/procfs_tree.h"
+#include "support/tree.h"
+
+/* Born long after any boot of this machine, and at its very beginning. */
+#define LATER 4000000000u
+#define EARLY 1u
+
+static char *root;
+static struct reader_env env;
+
+static int make_root(void **state)
+{
+	(void)state;
+	root = tree_make();
+	env = (struct reader_env){ .proc_root = root };
+	return 0;
+}
+
+static int remove_root(void **state)
+{
+	(void)state;
+	tree_remove(root);
+	return 0;
+}
+
+struct stat_line {
+	unsigned pid, parent, faults, child_faults, user, born;
+};
+
+static void write_stat(struct stat_line s)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%u/stat", s.pid);
+	tree_write(root, file, "%u (x) S %u 1 1 0 -1 0 %u %u 0 0 %u 0 0 0 20 0 1 0 %u 1 1\n", s.pid,
+		s.parent, s.faults, s.child_faults, s.user, s.born);
+}
+
+static void write_status(unsigned pid, unsigned rss_kb)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%u/status", pid);
+	tree_write(root, file, "VmHWM: 9 kB\nVmRSS: %u kB\nThreads: 1\n", rss_kb);
+}
+
+/* As the kernel answers for a process that has been waited for: with nothing. */
+static void write_end(unsigned pid)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%u/stat", pid);
+	tree_unlink(root, file);
+}
+
+static void raw_clear(uint64_t raw[RAW_COUNT])
+{
+	memset(raw, 0, RAW_COUNT * sizeof(*raw));
+}
+
+static struct procfs_tree *open_tree(void)
+{
+	struct procfs_tree *t;
+
+	assert_int_equal(procfs_tree_open(&env, 10, &t), 0);
+	procfs_tree_update(t);
+	return t;
+}
+
+static void children_and_theirs_are_added(void **state)
+{
+	uint64_t raw[RAW_COUNT] = { [RAW_MINFLT] = 1000, [RAW_VM_RSS] = 4096 };
+	struct procfs_tree *t;
+
+	(void)state;
+	write_stat((struct stat_line){ 10, 1, 0, 0, 0, EARLY });
+	/* The list is not in the order of births. */
+	write_stat((struct stat_line){ 11, 30, 5, 0, 6, LATER });
+	write_stat((struct stat_line){ 30, 10, 200, 7, 3, LATER });
+	write_stat((struct stat_line){ 40, 1, 9999, 0, 9999, LATER });
+	write_status(30, 8);
+	t = open_tree();
+	procfs_tree_add(t, false, raw);
+	assert_int_equal(raw[RAW_MINFLT], 1205);
+	assert_int_equal(raw[RAW_CMINFLT], 7);
+	assert_int_equal(raw[RAW_UTIME], 9);
+	assert_int_equal(raw[RAW_VM_RSS], 4096 + 8192);
+	assert_int_equal(raw[RAW_VM_HWM], 0);
+	procfs_tree_close(t);
+}
+
+static void what_was_used_before_is_left_out(void **state)
+{
+	uint64_t raw[RAW_COUNT] = { 0 };
+	struct procfs_tree *t;
+
+	(void)state;
+	write_stat((struct stat_line){ 30, 10, 200, 0, 3, EARLY });
+	t = open_tree();
+	write_stat((struct stat_line){ 30, 10, 260, 0, 4, EARLY });
+	procfs_tree_add(t, false, raw);
+	assert_int_equal(raw[RAW_MINFLT], 60);
+	assert_int_equal(raw[RAW_UTIME], 1);
+	procfs_tree_close(t);
+}
+
+static void a_gauge_alone_leaves_the_counters(void **state)
+{
+	uint64_t raw[RAW_COUNT] = { 0 };
+	struct procfs_tree *t;
+
+	(void)state;
+	write_stat((struct stat_line){ 30, 10, 200, 0, 3, LATER });
+	write_status(30, 8);
+	t = open_tree();
+	procfs_tree_add(t, true, raw);
+	assert_int_equal(raw[RAW_MINFLT], 0);
+	assert_int_equal(raw[RAW_VM_RSS], 8192);
+	assert_int_equal(raw[RAW_THREADS], 1);
+	procfs_tree_close(t);
+}
+
+static void one_that_nobody_waits_for_keeps_its_numbers(void **state)
+{
+	uint64_t raw[RAW_COUNT];
+	struct procfs_tree *t;
+
+	(void)state;
+	write_stat((struct stat_line){ 30, 10, 200, 0, 3, LATER });
+	t = open_tree();
+	/* Its parent in between has ended. */
+	write_stat((struct stat_line){ 30, 1, 250, 0, 4, LATER });
+	raw_clear(raw);
+	procfs_tree_add(t, false, raw);
+	assert_int_equal(raw[RAW_MINFLT], 250);
+	tree_write(root, "30/stat", "%s", "");
+	write_end(30);
+	procfs_tree_update(t);
+	raw_clear(raw);
+	procfs_tree_add(t, false, raw);
+	assert_int_equal(raw[RAW_VM_RSS], 0);
+	procfs_tree_close(t);
+}
+
+static void a_number_that_comes_again_is_not_taken_for_the_same(void **state)
+{
+	struct procfs_tree *t;
+	uint64_t raw[RAW_COUNT] = { 0 };
+
+	(void)state;
+	/* By the time it is opened, 30 is somebody else's child. */
+	write_stat((struct stat_line){ 30, 77, 200, 0, 3, LATER });
+	t = open_tree();
+	procfs_tree_add(t, false, raw);
+	assert_int_equal(raw[RAW_MINFLT], 0);
+	procfs_tree_close(t);
+}
+
+static pid_t start_grandchild(int ready)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	if (fork() == 0) {
+		for (volatile int i = 0; i < 1000000; i++)
+			continue;
+		if (write(ready, "r", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	pause();
+	_exit(0);
+}
+
+static void a_real_tree_is_followed_by_the_thread(void **state)
+{
+	struct reader_env real = { .proc_root = "/proc", .interval_ns = NSEC_PER_MSEC };
+	struct procfs_tree *t;
+	uint64_t raw[RAW_COUNT], pss = VALUE_ABSENT;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid = start_grandchild(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(procfs_tree_open(&real, getpid(), &t), 0);
+	for (int i = 0; i < 1000; i++) {
+		raw_clear(raw);
+		procfs_tree_add(t, true, raw);
+		pss = procfs_tree_take_pss(t);
+		if (raw[RAW_THREADS] == 2 && pss != VALUE_ABSENT)
+			break;
+		usleep(10000);
+	}
+	assert_int_equal(raw[RAW_THREADS], 2);
+	if (access("/proc/self/smaps_rollup", R_OK) == 0)
+		assert_true(pss != VALUE_ABSENT && pss > 0);
+	procfs_tree_close(t);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+#define in_root(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_root(children_and_theirs_are_added),
+		in_root(what_was_used_before_is_left_out),
+		in_root(a_gauge_alone_leaves_the_counters),
+		in_root(one_that_nobody_waits_for_keeps_its_numbers),
+		in_root(a_number_that_comes_again_is_not_taken_for_the_same),
+		cmocka_unit_test(a_real_tree_is_followed_by_the_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
