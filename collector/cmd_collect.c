@@ -236,9 +236,10 @@ static void tell_launcher(const struct session *s, const char *path)
 	if (s->lost)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", %" PRIu64 " markers lost",
 			s->lost);
-	if (recorder_error(s->recorder) < 0)
+	if (s->unwritten < 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", not all written: %s",
-			strerror(-recorder_error(s->recorder)));
+			s->unwritten == -ETIMEDOUT ? "the disk is too slow" :
+						     strerror(-s->unwritten));
 	snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s", path);
 	send(SOCKET_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

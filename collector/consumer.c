@@ -19,8 +19,8 @@ void consumer_init(struct consumer *c, struct jphase_ring *ring, uint32_t record
 	ring->record_bytes = JPHASE_RECORD_BYTES;
 	ring->records = records;
 	for (uint32_t i = 0; i < records; i++)
-		atomic_store_explicit(&ring->record[i].state, ring_state(RING_FREE, 0, i),
-			memory_order_relaxed);
+		atomic_store_explicit(
+			&ring->record[i].state, ring_state(RING_FREE, 0, i), memory_order_relaxed);
 	*c = (struct consumer){ .ring = ring, .records = records };
 }
 
@@ -156,11 +156,10 @@ bool consumer_unblock(struct consumer *c, uint64_t now_ns, bool owner_is_dead)
 
 	c->blocked_since_ns = 0;
 	/* Fails where the owner has published just now: all the better. */
-	ended = owner_is_dead ?
-		atomic_compare_exchange_strong_explicit(&rec->state, &state,
-			ring_state(RING_FREE, 0, c->tail + c->records), memory_order_release,
-			memory_order_relaxed) :
-		ring_retire(rec, ring_pid_of(state), c->tail);
+	ended = owner_is_dead ? atomic_compare_exchange_strong_explicit(&rec->state, &state,
+					ring_state(RING_FREE, 0, c->tail + c->records),
+					memory_order_release, memory_order_relaxed)
+			      : ring_retire(rec, ring_pid_of(state), c->tail);
 	if (!ended)
 		return false;
 	/* A late owner counts its own marker as revoked; a dead one cannot. */
@@ -194,10 +193,10 @@ static uint64_t growth(uint64_t now, uint64_t *seen)
 struct consumer_losses consumer_take_losses(struct consumer *c)
 {
 	struct consumer_losses losses = {
-		.dropped = growth(atomic_load_explicit(&c->ring->dropped, memory_order_relaxed),
-			&c->dropped),
-		.revoked = growth(atomic_load_explicit(&c->ring->revoked, memory_order_relaxed),
-			&c->revoked),
+		.dropped = growth(
+			atomic_load_explicit(&c->ring->dropped, memory_order_relaxed), &c->dropped),
+		.revoked = growth(
+			atomic_load_explicit(&c->ring->revoked, memory_order_relaxed), &c->revoked),
 		.claims = c->retired,
 		.invalid = c->invalid,
 	};

@@ -29,7 +29,7 @@ struct consumer {
 	struct jphase_ring *ring;
 	uint32_t records;
 	uint64_t tail;
-	uint64_t blocked_at;	  /* the position of an unpublished claim */
+	uint64_t blocked_at;       /* the position of an unpublished claim */
 	uint64_t blocked_since_ns; /* 0: none */
 	pid_t blocked_by;
 	uint64_t dropped; /* as last seen in the ring's header */

@@ -227,7 +227,7 @@ static void complete(struct session *s)
 	session_record_losses(s);
 	recorder_summary(s->recorder, now_ns(), s->markers, s->lost, s->processes.next_index,
 		s->snapshots, !s->stopping);
-	recorder_flush(s->recorder, FLUSH_NS);
+	s->unwritten = recorder_flush(s->recorder, FLUSH_NS);
 	flock(recorder_fd(s->recorder), LOCK_UN);
 }
 

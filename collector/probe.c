@@ -16,7 +16,7 @@
 #include "readers/reason.h"
 
 #define TRACEFS_KIND 0x74726163
-#define PREFIX	     "jphase_"
+#define PREFIX       "jphase_"
 #define OWN_EVENT    "marker"
 
 #ifndef SYS_fsopen
@@ -51,8 +51,7 @@ static int open_detached(void)
 	context = (int)SYS_RESULT(syscall(SYS_fsopen, "tracefs", 1u));
 	if (context < 0)
 		return context;
-	mount = (int)SYS_RESULT(
-		syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+	mount = (int)SYS_RESULT(syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
 	if (mount == 0)
 		mount = (int)SYS_RESULT(syscall(SYS_fsmount, context, 1u, 0u));
 	close(context);
@@ -119,9 +118,9 @@ int probe_prepare(struct probe *ret, char ret_reason[READER_REASON_ROOM])
 	if (events < 0) {
 		sys_close(fd);
 		reason_set(ret_reason, "%s",
-			events == -ENOENT || events == -ENODEV ?
-				"this kernel has no tracefs with uprobe_events" :
-				"probes need root (CAP_SYS_ADMIN); run it with sudo");
+			events == -ENOENT || events == -ENODEV
+				? "this kernel has no tracefs with uprobe_events"
+				: "probes need root (CAP_SYS_ADMIN); run it with sudo");
 		return events;
 	}
 	close(events);

@@ -15,8 +15,8 @@
 #define PROBE_GROUP_ROOM 64
 
 struct probe {
-	int tracefs;			/* directory, or -1 */
-	uint64_t id;			/* 0: not defined yet */
+	int tracefs;                  /* directory, or -1 */
+	uint64_t id;                  /* 0: not defined yet */
 	char group[PROBE_GROUP_ROOM]; /* of the definition; "": none */
 };
 

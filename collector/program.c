@@ -61,8 +61,8 @@ static enum program_kind kind_of_interpreter(const char *head, size_t size, cons
 {
 	if (ph->p_offset >= size || ph->p_filesz > size - ph->p_offset || ph->p_filesz == 0)
 		return PROGRAM_PRELOADABLE;
-	return memmem(head + ph->p_offset, ph->p_filesz, "ld-musl", 7) ? PROGRAM_MUSL :
-									 PROGRAM_PRELOADABLE;
+	return memmem(head + ph->p_offset, ph->p_filesz, "ld-musl", 7) ? PROGRAM_MUSL
+								       : PROGRAM_PRELOADABLE;
 }
 
 static enum program_kind kind_of_elf(const char *head, size_t size)

@@ -41,6 +41,7 @@ struct recorder {
 	uint64_t left_bytes; /* of packed_bytes: written or given up */
 	uint64_t dropped;
 	int error;
+	int hindrance; /* an error that may pass and has not yet */
 	bool urgent;
 	bool sleeping;
 	bool stop;
@@ -190,6 +191,7 @@ static bool writer_round(struct recorder *r)
 	pthread_mutex_lock(&r->lock);
 
 	r->left_bytes += r->back_done - before;
+	r->hindrance = err;
 	if (err < 0 && (!error_may_pass(err) || r->stop))
 		writer_fail(r, err);
 	if (r->front.size == 0 && r->back_done == r->back.size)
@@ -312,7 +314,9 @@ int recorder_flush(struct recorder *r, uint64_t timeout_ns)
 	pthread_cond_signal(&r->work);
 	while (r->left_bytes < target && now_ns() < deadline)
 		wait_until(r, &r->progress, deadline);
-	err = r->error ? r->error : r->left_bytes < target ? -ETIMEDOUT : 0;
+	err = r->error;
+	if (!err && r->left_bytes < target)
+		err = r->hindrance ? r->hindrance : -ETIMEDOUT;
 	pthread_mutex_unlock(&r->lock);
 	return err;
 }

@@ -96,7 +96,7 @@ uint64_t recorder_take_dropped(struct recorder *r);
 /* 0, or the -errno of the first write that failed for good. */
 int recorder_error(const struct recorder *r);
 
-/* Waits until everything packed so far is on disk, at most timeout_ns.  -ETIMEDOUT. */
+/* Waits until everything packed so far is on disk, at most timeout_ns.  -ETIMEDOUT, or what hinders it. */
 int recorder_flush(struct recorder *r, uint64_t timeout_ns);
 
 /* The descriptor, for flock; the recorder goes on owning it. */

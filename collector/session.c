@@ -347,7 +347,8 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	if (!p) {
 		err = err < 0 ? err : -ENOMEM;
 		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot start measuring: %s",
-			strerror(-err));
+			err == -EFBIG ? "the limit on the size of files (ulimit -f) is too low" :
+					strerror(-err));
 		return err;
 	}
 

@@ -67,6 +67,7 @@ struct session {
 	uint64_t lost;
 	uint64_t unknown; /* records of kinds that we do not know */
 	uint64_t due_ns;  /* of the next housekeeping */
+	int unwritten;	  /* -errno: why the recording is not on the disk at its end */
 	uint64_t sweep_due_ns;
 };
 

@@ -72,7 +72,8 @@ static int parse_one(char *entry, struct jphase_signal *ret, char ret_error[SIGS
 
 	if (!equals || !equals[1] || equals == entry) {
 		snprintf(ret_error, SIGSPEC_ERROR_ROOM,
-			"\"%s\" is no signal marker; write SIGNAL=NAME, for example USR1=solve", entry);
+			"\"%s\" is no signal marker; write SIGNAL=NAME, for example USR1=solve",
+			entry);
 		return -EINVAL;
 	}
 	*equals = '\0';

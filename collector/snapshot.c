@@ -178,7 +178,7 @@ uint64_t snapshot_sample(struct session *s, uint64_t now)
 void snapshot_give_up(struct session *s, struct process *p, size_t source, const char *reason)
 {
 	p->lost[source] = reason;
-	session_note(s, p, "%s: %s", s->sources.source[source].ops->name, reason);
+	session_note(s, p, "%s", reason);
 }
 
 void snapshot_keep_alive(struct session *s)

@@ -31,8 +31,9 @@ static int find_index(const char *name, char ret_error[SOURCE_ERROR_ROOM])
 		names[i] = reader_registry[i]->name;
 	}
 	near = cli_suggest(name, names);
-	snprintf(ret_error, SOURCE_ERROR_ROOM, "no source is called \"%s\"%s%s%s (jphase list shows all)",
-		name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+	snprintf(ret_error, SOURCE_ERROR_ROOM,
+		"no source is called \"%s\"%s%s%s (jphase list shows all)", name,
+		near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	return -EINVAL;
 }
 
@@ -78,8 +79,8 @@ int source_choose(const char *text, struct source_list *ret, char ret_error[SOUR
 }
 
 /* A source that cannot work: an error only where the user asked for it. */
-static int leave_out(struct source *s, const char *reason, int err,
-	char ret_error[SOURCE_ERROR_ROOM])
+static int leave_out(
+	struct source *s, const char *reason, int err, char ret_error[SOURCE_ERROR_ROOM])
 {
 	s->present = false;
 	snprintf(s->absent, sizeof(s->absent), "%s", reason[0] ? reason : strerror(-err));
@@ -89,8 +90,8 @@ static int leave_out(struct source *s, const char *reason, int err,
 	return err;
 }
 
-int source_probe(struct source_list *list, const struct reader_env *env,
-	char ret_error[SOURCE_ERROR_ROOM])
+int source_probe(
+	struct source_list *list, const struct reader_env *env, char ret_error[SOURCE_ERROR_ROOM])
 {
 	for (size_t i = 0; i < list->count; i++) {
 		struct source *s = &list->source[i];

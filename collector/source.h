@@ -10,16 +10,16 @@
 #include "metric.h"
 #include "readers/reader.h"
 
-#define SOURCE_MAX	  8
+#define SOURCE_MAX        8
 #define SOURCE_ERROR_ROOM 512
 
 struct source {
 	const struct reader_ops *ops;
-	bool named;			 /* the user asked for it: it must be there */
+	bool named; /* the user asked for it: it must be there */
 	bool present;
 	char absent[READER_REASON_ROOM]; /* why not, where it is not */
 	struct metric_list metrics;
-	bool gauges;	       /* it has some that are sampled between boundaries */
+	bool gauges;           /* it has some that are sampled between boundaries */
 	struct reader *shared; /* the session's instance, or NULL if one per process */
 };
 
@@ -36,8 +36,8 @@ struct source_list {
 int source_choose(const char *text, struct source_list *ret, char ret_error[SOURCE_ERROR_ROOM]);
 
 /* Asks each reader whether it can work here.  An error only for those the user named. */
-int source_probe(struct source_list *list, const struct reader_env *env,
-	char ret_error[SOURCE_ERROR_ROOM]);
+int source_probe(
+	struct source_list *list, const struct reader_env *env, char ret_error[SOURCE_ERROR_ROOM]);
 
 /*
  * Learns the metrics from one instance of each reader; those of a process are

@@ -13,7 +13,7 @@
 
 struct thread {
 	pid_t tid;
-	bool fresh; /* its counters were opened for the marker at hand */
+	bool fresh;                        /* its counters were opened for the marker at hand */
 	struct reader *reader[SOURCE_MAX]; /* by source; NULL: none */
 };
 

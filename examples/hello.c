@@ -12,7 +12,7 @@
 
 #include <jphase/jphase.h>
 
-#define PAGES	 300
+#define PAGES    300
 #define ELEMENTS 2000000u
 
 static void load(void)
@@ -20,7 +20,8 @@ static void load(void)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *memory;
 
-	memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(
+		NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		exit(1);
 	madvise(memory, PAGES * page, MADV_NOHUGEPAGE);

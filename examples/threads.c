@@ -11,7 +11,7 @@
 #include <jphase/jphase.h>
 
 #define THREADS 3
-#define ROUNDS	4
+#define ROUNDS  4
 
 static uint64_t mix(unsigned steps)
 {

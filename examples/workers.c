@@ -18,7 +18,8 @@ static void touch(size_t pages)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *memory;
 
-	memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(
+		NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		_exit(1);
 	madvise(memory, pages * page, MADV_NOHUGEPAGE);

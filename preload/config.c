@@ -75,8 +75,7 @@ static bool names_library(const char *list)
 {
 	size_t length;
 
-	for (const char *e = next_entry(list, &length); length;
-		e = next_entry(e + length, &length))
+	for (const char *e = next_entry(list, &length); length; e = next_entry(e + length, &length))
 		if (is_library(e, length))
 			return true;
 	return false;
@@ -116,8 +115,9 @@ static void add_preload(struct text *t, const struct shim_config *config)
 			continue;
 		}
 		/* Room for this entry alone cuts the rest of the list off. */
-		entry = (struct text){ .buf = t->buf, .used = t->used,
-			.room = MIN(t->room, t->used + length + 1) };
+		entry = (struct text){
+			.buf = t->buf, .used = t->used, .room = MIN(t->room, t->used + length + 1)
+		};
 		text_add(&entry, e);
 		t->used = entry.used;
 	}
@@ -143,8 +143,8 @@ int config_pass_on(const struct shim_config *config, const char *session)
 
 	while (environ && environ[count])
 		count++;
-	strings = strlen(session) + (with_preload ? strlen(config->preload) : 0) +
-		  SHIM_PATH_ROOM + 64;
+	strings = strlen(session) + (with_preload ? strlen(config->preload) : 0) + SHIM_PATH_ROOM +
+		  64;
 	bytes = (count + 3) * sizeof(*list) + strings;
 	list = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (list == MAP_FAILED)

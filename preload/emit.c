@@ -28,13 +28,13 @@ __asm__(".symver pthread_getcpuclockid, pthread_getcpuclockid@GLIBC_2.17");
 extern __typeof__(pthread_getcpuclockid) pthread_getcpuclockid __attribute__((weak));
 
 static _Thread_local struct {
-	pid_t pid;	    /* the process in which tid was found */
+	pid_t pid; /* the process in which tid was found */
 	pid_t tid;
-	uint32_t took_ns;   /* the previous marker */
-	volatile bool open; /* between claiming and publishing */
+	uint32_t took_ns;          /* the previous marker */
+	volatile bool open;        /* between claiming and publishing */
 	volatile uint64_t claimed; /* the position, and 1; 0: not known yet */
-	bool met;	      /* the collector has this thread's counters open */
-	char *volatile frame; /* of the marker in progress, or NULL */
+	bool met;                  /* the collector has this thread's counters open */
+	char *volatile frame;      /* of the marker in progress, or NULL */
 } self __attribute__((tls_model("initial-exec")));
 
 static pid_t thread_id(pid_t stale)
@@ -231,8 +231,8 @@ __attribute__((noinline, noclone)) void jphase_probe_site(uint64_t position)
 	__asm__ volatile("nop" : : "r"(position) : "memory");
 }
 
-static bool publish(struct jphase_record *prepared, bool may_wait, struct patience *p,
-	uint64_t *ret_position)
+static bool publish(
+	struct jphase_record *prepared, bool may_wait, struct patience *p, uint64_t *ret_position)
 {
 	pid_t pid = (pid_t)prepared->pid;
 	struct jphase_record *rec;
@@ -290,8 +290,8 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 		if (waits || (shim.rings && is_urgent(prepared, position)))
 			ring_doorbell();
 		if (waits)
-			wait_acknowledged(ring_slot(shim.ring, shim.records, position), position,
-				&patience);
+			wait_acknowledged(
+				ring_slot(shim.ring, shim.records, position), position, &patience);
 		self.met |= waits && is_region((enum jphase_kind)prepared->kind);
 	}
 	took = now_ns() - prepared->clock_ns;

@@ -102,12 +102,12 @@ int handshake_connect(const char *session, struct handshake *h)
 		return -EINVAL;
 	memcpy(to.sun_path + 1, session, length);
 
-	h->socket = (int)SYS_RESULT(
-		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	h->socket =
+		(int)SYS_RESULT(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (h->socket < 0)
 		return h->socket;
-	err = connect_until(h, &to,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length));
+	err = connect_until(
+		h, &to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length));
 	if (err == 0 && !is_trusted(h->socket))
 		err = -EPERM;
 	if (err < 0)
@@ -144,8 +144,8 @@ static int take_descriptors(struct msghdr *message, int fds[JPHASE_WELCOME_FDS])
 	return count == JPHASE_WELCOME_FDS ? 0 : -EPROTO;
 }
 
-static int receive(const struct handshake *h, struct jphase_welcome *welcome,
-	int fds[JPHASE_WELCOME_FDS])
+static int receive(
+	const struct handshake *h, struct jphase_welcome *welcome, int fds[JPHASE_WELCOME_FDS])
 {
 	union {
 		struct cmsghdr align;
@@ -217,8 +217,7 @@ static int map_session(const struct jphase_welcome *welcome, const int fds[JPHAS
 	ring = map_shared(fds[0], ring_bytes(welcome->records), MAP_POPULATE);
 	shim.page = map_shared(fds[1], JPHASE_PAGE_BYTES, MAP_POPULATE);
 	shim.guard = map_guard();
-	if (!ring || !shim.page || !shim.guard ||
-		!map_shared(fds[2], JPHASE_PRESENCE_BYTES, 0) ||
+	if (!ring || !shim.page || !shim.guard || !map_shared(fds[2], JPHASE_PRESENCE_BYTES, 0) ||
 		ring->magic != JPHASE_RING_MAGIC || ring->record_bytes != JPHASE_RECORD_BYTES)
 		return -EPROTO;
 

@@ -18,8 +18,8 @@
 #define SHIM_PATH_ROOM 4096
 
 /* How long the target may be held up, in all. */
-#define MARKER_WAIT_NS	       UINT64_C(50000000)
-#define EXIT_WAIT_NS	       UINT64_C(200000000)
+#define MARKER_WAIT_NS         UINT64_C(50000000)
+#define EXIT_WAIT_NS           UINT64_C(200000000)
 #define REGISTER_FIRST_WAIT_NS UINT64_C(2000000000)
 #define REGISTER_OTHER_WAIT_NS UINT64_C(100000000)
 
@@ -34,11 +34,11 @@ struct shim {
 	struct jphase_session_page *page;
 	struct fork_guard *guard;
 	uint32_t records;
-	bool waits;	  /* phases wait for their counters */
-	bool rings;	  /* markers ring the doorbell */
-	bool regions;	  /* begin and end wait as phases do */
-	bool samples;	  /* begin and end pass the probe site, and wait only once a thread */
-	bool first;	  /* the session's first process */
+	bool waits;       /* phases wait for their counters */
+	bool rings;       /* markers ring the doorbell */
+	bool regions;     /* begin and end wait as phases do */
+	bool samples;     /* begin and end pass the probe site, and wait only once a thread */
+	bool first;       /* the session's first process */
 	pid_t registered; /* who ran the constructor */
 	_Atomic bool marked;
 };
@@ -47,10 +47,10 @@ extern struct shim shim;
 
 /* config.c: the variables, read once in the constructor. */
 struct shim_config {
-	const char *session;   /* ADDRESS:TOKEN, or NULL */
-	const char *collector; /* path, or NULL */
-	const char *preload;   /* LD_PRELOAD, or NULL */
-	bool preloaded;	       /* LD_PRELOAD names this library */
+	const char *session;       /* ADDRESS:TOKEN, or NULL */
+	const char *collector;     /* path, or NULL */
+	const char *preload;       /* LD_PRELOAD, or NULL */
+	bool preloaded;            /* LD_PRELOAD names this library */
 	char path[SHIM_PATH_ROOM]; /* of this library, absolute */
 };
 

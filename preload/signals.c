@@ -35,8 +35,10 @@ static void handle(int number, siginfo_t *info, void *context)
 		text_add(&t, ".");
 		text_add_number(&t, info->si_value.sival_int);
 	}
-	emit(&(struct marker){
-		.kind = JPHASE_PHASE, .flags = JPHASE_FLAG_SIGNAL, .name = name, .id = (uint64_t)number });
+	emit(&(struct marker){ .kind = JPHASE_PHASE,
+		.flags = JPHASE_FLAG_SIGNAL,
+		.name = name,
+		.id = (uint64_t)number });
 	errno = saved_errno;
 }
 

@@ -93,7 +93,8 @@ static int run_middle(void *data)
 {
 	struct launch *launch = data;
 
-	if (clone(run_collector, launch->inner_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, launch) < 0)
+	if (clone(run_collector, launch->inner_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK,
+		    launch) < 0)
 		launch->error = -errno;
 	_exit(0);
 }

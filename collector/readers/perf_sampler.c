@@ -36,11 +36,11 @@
 
 struct perf_sampler {
 	int fd[PERF_GROUP_MAX + 1]; /* the probe leads */
-	size_t count;		    /* of descriptors */
-	bool lost_told;		    /* the format holds the number of lost samples */
+	size_t count;               /* of descriptors */
+	bool lost_told;             /* the format holds the number of lost samples */
 	struct perf_event_mmap_page *page;
 	size_t buffer_bytes;
-	size_t words;	/* of one kept sample: position, time, enabled, running, values */
+	size_t words;   /* of one kept sample: position, time, enabled, running, values */
 	uint64_t *kept; /* KEPT of them, a ring */
 	uint64_t first; /* the oldest one kept */
 	uint64_t next;
@@ -53,8 +53,8 @@ static size_t page_bytes(void)
 
 static uint64_t format_of(const struct perf_sampler *s)
 {
-	return PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
-	       PERF_FORMAT_TOTAL_TIME_RUNNING | (s->lost_told ? PERF_FORMAT_LOST : 0);
+	return PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
+	       (s->lost_told ? PERF_FORMAT_LOST : 0);
 }
 
 /* All events of a group must use the same clock. */
@@ -104,8 +104,8 @@ static void close_events(struct perf_sampler *s)
 		sys_close(s->fd[--s->count]);
 }
 
-static int add_events(struct perf_sampler *s, const struct perf_group *group, pid_t tid,
-	uint64_t probe)
+static int add_events(
+	struct perf_sampler *s, const struct perf_group *group, pid_t tid, uint64_t probe)
 {
 	int err = add_event(s, leader(s, probe), tid);
 
@@ -117,8 +117,8 @@ static int add_events(struct perf_sampler *s, const struct perf_group *group, pi
 }
 
 /* The number of lost samples is told since Linux 6.0. */
-static int open_events(struct perf_sampler *s, const struct perf_group *group, pid_t tid,
-	uint64_t probe)
+static int open_events(
+	struct perf_sampler *s, const struct perf_group *group, pid_t tid, uint64_t probe)
 {
 	int err;
 
@@ -142,8 +142,8 @@ static int map_buffer(struct perf_sampler *s)
 	return 0;
 }
 
-int perf_sampler_open(const struct perf_group *group, pid_t tid, uint64_t probe,
-	struct perf_sampler **ret)
+int perf_sampler_open(
+	const struct perf_group *group, pid_t tid, uint64_t probe, struct perf_sampler **ret)
 {
 	struct perf_sampler *s = calloc(1, sizeof(*s));
 	int err;
@@ -156,8 +156,7 @@ int perf_sampler_open(const struct perf_group *group, pid_t tid, uint64_t probe,
 	if (err == 0)
 		err = map_buffer(s);
 	if (err == 0)
-		err = (int)SYS_RESULT(
-			ioctl(s->fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP));
+		err = (int)SYS_RESULT(ioctl(s->fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP));
 	if (err < 0) {
 		perf_sampler_close(s);
 		return err;
@@ -173,8 +172,8 @@ static size_t group_words(const struct perf_sampler *s)
 }
 
 /* from: how many, enabled, running, then each event's value (and lost samples). */
-static bool unpack_group(const struct perf_sampler *s, const uint64_t *from, uint64_t *values,
-	uint64_t times[2])
+static bool unpack_group(
+	const struct perf_sampler *s, const uint64_t *from, uint64_t *values, uint64_t times[2])
 {
 	size_t stride = s->lost_told ? 2 : 1;
 

@@ -37,9 +37,8 @@ static int part_open(struct part *part, const struct perf_group *group,
 	};
 	int err;
 
-	err = target->probe ?
-		      perf_sampler_open(group, target->pid, target->probe, &part->sampler) :
-		      perf_unit_open(group, &where, &part->unit);
+	err = target->probe ? perf_sampler_open(group, target->pid, target->probe, &part->sampler)
+			    : perf_unit_open(group, &where, &part->unit);
 	part->open = err == 0;
 	return err;
 }
@@ -128,15 +127,15 @@ static int thread_read(struct reader *r, uint64_t *ret_values)
 
 		if (!part->open)
 			continue;
-		if ((part->sampler ? perf_sampler_read(part->sampler, counts, times) :
-				     perf_unit_add(&part->unit, counts, times)) == 0)
+		if ((part->sampler ? perf_sampler_read(part->sampler, counts, times)
+				   : perf_unit_add(&part->unit, counts, times)) == 0)
 			place(t, g, counts, times, ret_values);
 	}
 	return 0;
 }
 
-static int thread_sampled(struct reader *r, uint64_t position, uint64_t *ret_time_ns,
-	uint64_t *ret_values)
+static int thread_sampled(
+	struct reader *r, uint64_t position, uint64_t *ret_time_ns, uint64_t *ret_values)
 {
 	struct perf_thread *t = (struct perf_thread *)r;
 	int err = -ENOENT;

@@ -8,6 +8,10 @@
 #include "internal/util.h"
 #include "jphase/abi.h"
 #include "report/phases.h"
+#include "report/regions.h"
+
+/* How the collector begins the note that tells why regions are not counted. */
+#define NO_REGION_COUNTERS "regions have times but no counters: "
 
 /* A recording that lost process records may have gaps, but not larger ones. */
 #define PROCESS_GAP 65536
@@ -110,7 +114,7 @@ static void process_gone(struct fold *f, struct process *p, bool open)
 {
 	p->gone = true;
 	for (struct thread *t = p->threads; t; t = t->sibling)
-		thread_finish(f->model, fold_run(f), t, open ? f->last_ns : p->last_ns, open);
+		regions_finish(f, t, open ? f->last_ns : p->last_ns, open);
 }
 
 /* What the process was before its exec ends where it begins. */
@@ -170,27 +174,15 @@ static int on_exit_marker(struct fold *f, struct process *p, struct thread *thre
 static int on_begin(struct fold *f, struct process *p, struct thread *thread,
 	const struct record_marker *m, const char *name)
 {
-	struct region region = {
-		.name = name,
-		.run = f->run,
-		.process = p->index,
-		.pid = p->pid,
-		.phase = p->current,
-		.begin_ns = p->last_ns,
-	};
-
-	(void)m;
 	p->marked = true;
-	return thread_begin(f->model, thread, &region);
+	return region_begin(f, p, thread, m, name);
 }
 
 static int on_end(struct fold *f, struct process *p, struct thread *thread,
 	const struct record_marker *m, const char *name)
 {
-	(void)m;
 	p->marked = true;
-	thread_end(f->model, fold_run(f), thread, name, p->last_ns);
-	return 0;
+	return region_end(f, p, thread, m, name);
 }
 
 static int on_mark(struct fold *f, struct process *p, struct thread *thread,
@@ -229,8 +221,9 @@ static int on_value(struct fold *f, struct process *p, struct thread *thread,
 	p->marked = true;
 	if (p->current != MODEL_NONE)
 		err = model_add_amount(&f->model->rows[p->current].amounts, name, m->value);
-	if (err == 0 && thread->region != MODEL_NONE)
-		err = model_add_amount(&f->model->regions[thread->region].amounts, name, m->value);
+	if (err == 0 && thread->open)
+		err = model_add_amount(
+			&f->model->regions[thread->open->region].amounts, name, m->value);
 	return err == -ENOBUFS ? add_loss(f, "value", 1) : err;
 }
 
@@ -243,6 +236,18 @@ static int (*const marker_functions[])(struct fold *f, struct process *p, struct
 	[JPHASE_VALUE] = on_value,
 	[JPHASE_EXIT] = on_exit_marker,
 };
+
+/* A phase's own marker stands between phases; all others stand in one. */
+static void marker_counts(struct fold *f, const struct process *p, struct thread *thread,
+	const struct record_marker *m)
+{
+	if (thread->inside != MODEL_NONE)
+		f->model->rows[thread->inside].inside_ns += m->took_ns;
+	thread->inside = m->kind == JPHASE_PHASE || m->kind == JPHASE_EXIT ? MODEL_NONE
+									    : p->current;
+	if (thread->inside != MODEL_NONE)
+		f->model->rows[thread->inside].inside++;
+}
 
 static int on_marker(void *data, const struct record_marker *m)
 {
@@ -263,6 +268,8 @@ static int on_marker(void *data, const struct record_marker *m)
 	if (!thread || !name)
 		return -ENOMEM;
 	phase_returned(f, thread, m);
+	region_returned(f, thread, m);
+	marker_counts(f, p, thread, m);
 	if (m->kind >= ARRAY_SIZE(marker_functions) || !marker_functions[m->kind])
 		return 0;
 	return marker_functions[m->kind](f, p, thread, m, name);
@@ -284,13 +291,30 @@ static void widen_peaks(struct fold *f, const struct decoded_snapshot *s)
 static int on_snapshot(void *data, const struct decoded_snapshot *s)
 {
 	struct fold *f = data;
+	struct reading reading = { .begin_ns = s->begin_ns, .end_ns = s->end_ns };
 	size_t count = metric_list_values(&f->header->readers[s->reader].metrics);
 
 	saw_time(f, s->end_ns);
 	if (outputs_has_peaks(f->outputs, s->reader))
 		widen_peaks(f, s);
-	return snapshots_store(f->snapshots, s->snapshot, s->process, s->reader, s->begin_ns,
-		s->end_ns, s->values, count);
+	return snapshots_store(f->snapshots, (struct snap_key){ s->snapshot, s->process, 0 },
+		s->reader, &reading, s->values, count);
+}
+
+static int on_thread(void *data, const struct decoded_thread *t)
+{
+	struct fold *f = data;
+	struct reading reading = {
+		.begin_ns = t->begin_ns,
+		.end_ns = t->end_ns,
+		.sampled = str_eq(t->how, "sampled"),
+	};
+	size_t count = metric_list_values(&f->header->readers[t->reader].metrics);
+
+	saw_time(f, t->end_ns);
+	outputs_count_threads(f->outputs, fold_run(f), t->reader);
+	return snapshots_store(f->snapshots, (struct snap_key){ t->snapshot, t->process, t->tid },
+		t->reader, &reading, t->values, count);
 }
 
 static int on_sample(void *data, const struct decoded_sample *s)
@@ -331,6 +355,8 @@ static int on_note(void *data, uint64_t time_ns, uint64_t process, const char *t
 	saw_time(f, time_ns);
 	if (p && reason_bare(kept) != kept)
 		p->reason = reason_bare(kept);
+	if (p && str_starts(kept, NO_REGION_COUNTERS))
+		p->threads_reason = kept + strlen(NO_REGION_COUNTERS);
 	for (size_t i = 0; i < run->note_count; i++)
 		if (run->notes[i] == kept)
 			return 0;
@@ -438,6 +464,7 @@ const struct decoder_ops fold_ops = {
 	.process = on_process,
 	.marker = on_marker,
 	.snapshot = on_snapshot,
+	.thread = on_thread,
 	.sample = on_sample,
 	.loss = on_loss,
 	.note = on_note,

@@ -106,6 +106,29 @@ int model_add_amount(struct amount **list, const char *name, double sum)
 	return 0;
 }
 
+int run_knows(struct run *run, size_t column, const char *absent)
+{
+	if (column >= run->column_count) {
+		struct run_column *grown =
+			reallocarray(run->columns, column + 1, sizeof(*run->columns));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + run->column_count, 0,
+			(column + 1 - run->column_count) * sizeof(*grown));
+		run->columns = grown;
+		run->column_count = column + 1;
+	}
+	run->columns[column] = (struct run_column){ .known = true, .absent = absent };
+	return 0;
+}
+
+void run_place(struct run *run, size_t column)
+{
+	if (run->columns[column].place == 0)
+		run->columns[column].place = ++run->places;
+}
+
 /* --- reading --- */
 
 static void amounts_free(struct amount *a)
@@ -231,8 +254,12 @@ struct model *model_close(struct model *m)
 		return NULL;
 	for (size_t i = 0; i < m->row_count; i++)
 		row_clear(&m->rows[i]);
-	for (size_t i = 0; i < m->region_count; i++)
+	for (size_t i = 0; i < m->region_count; i++) {
 		amounts_free(m->regions[i].amounts);
+		free(m->regions[i].values);
+	}
+	for (size_t i = 0; i < m->node_count; i++)
+		free(m->nodes[i].values);
 	for (size_t i = 0; i < m->run_count; i++)
 		run_clear(&m->runs[i]);
 	free(m->rows);
@@ -248,21 +275,66 @@ struct model *model_close(struct model *m)
 
 /* --- asking --- */
 
-struct value model_value(const struct model *m, const struct row *row, size_t column)
+/* A value that is not there: not known at all, or why not. */
+static struct value missing(const struct run_column *known, const char *reason)
 {
-	const struct run *run = &m->runs[row->run];
-	const struct run_column *known = column < run->column_count ? &run->columns[column] : NULL;
-	const char *reason;
-
-	if (column < row->value_count && row->values[column].state != VALUE_MISSING)
-		return row->values[column];
-	if (!known || !known->known)
+	if (!known)
 		return (struct value){ .state = VALUE_MISSING };
-	reason = known->absent ? known->absent : row->reason;
+	reason = known->absent ? known->absent : reason;
 	return (struct value){
 		.state = VALUE_NULL,
 		.note = reason ? reason : "nothing was read",
 	};
+}
+
+/* NULL: that run does not have it. */
+static const struct run_column *known_column(const struct run *run, size_t column)
+{
+	return column < run->column_count && run->columns[column].known ? &run->columns[column]
+									: NULL;
+}
+
+/* NULL: it has no meaning for regions. */
+static const struct run_column *placed_column(const struct run *run, size_t column)
+{
+	const struct run_column *c = known_column(run, column);
+
+	return c && c->place ? c : NULL;
+}
+
+struct value model_value(const struct model *m, const struct row *row, size_t column)
+{
+	const struct run *run = &m->runs[row->run];
+
+	if (column < row->value_count && row->values[column].state != VALUE_MISSING)
+		return row->values[column];
+	return missing(row->of_thread ? placed_column(run, column) : known_column(run, column),
+		row->reason);
+}
+
+/* values: for each part count of them. */
+static struct value part_value(const struct run_column *c, const struct value *values,
+	size_t count, enum region_part part, const char *reason)
+{
+	const struct value *v = c && c->place <= count
+					? &values[(size_t)part * count + c->place - 1]
+					: NULL;
+
+	return v && v->state != VALUE_MISSING ? *v : missing(c, reason);
+}
+
+struct value region_value(
+	const struct model *m, const struct region *r, enum region_part part, size_t column)
+{
+	return part_value(placed_column(&m->runs[r->run], column), r->values, r->value_count,
+		part, r->reason);
+}
+
+struct value node_value(
+	const struct model *m, const struct region_node *n, enum region_part part, size_t column)
+{
+	return part_value(placed_column(&m->runs[n->run], column), n->values, n->value_count,
+		part, NULL);
 }
 
 int run_exit_code(const struct run *run)

@@ -41,12 +41,16 @@ enum value_state {
 	VALUE_COUNTED,
 };
 
+/* The reason for a value whose two boundaries share one reading. */
+#define VALUE_UNRESOLVED "unresolved"
+
 #define VALUE_LATE      0x01u /* read delay_us after a boundary */
 #define VALUE_SCALED    0x02u /* extrapolated from coverage */
 #define VALUE_STEPS     0x04u /* a gauge: looked at now and then */
 #define VALUE_COARSE    0x08u /* its counter moves in steps of time, so that it may err by error */
 #define VALUE_SHORT     0x10u /* the phase is shorter than such a step */
 #define VALUE_ESTIMATED 0x20u
+#define VALUE_SYNC      0x40u /* of a region: a boundary was read while its marker waited */
 
 struct value {
 	uint64_t number;  /* percent: in hundredths */
@@ -55,9 +59,24 @@ struct value {
 	uint64_t error; /* in the column's unit; with VALUE_COARSE and VALUE_SHORT */
 	uint32_t step_us;
 	uint32_t delay_us;
-	uint32_t without; /* rows that went into this one without being counted */
+	uint32_t without;  /* rows or regions that went into this one without being counted */
+	uint32_t includes; /* unresolved regions whose work is in it */
 	uint8_t state;
 	uint8_t flags;
+};
+
+/* How the counters of a boundary were taken. */
+enum taken_how {
+	TAKEN_NOT,
+	TAKEN_EXACT, /* sampled by the kernel at the marker */
+	TAKEN_SYNC,  /* read while the marker waited */
+	TAKEN_LATE,  /* read delay_ns after the marker */
+	TAKEN_KINDS,
+};
+
+struct taken {
+	enum taken_how how;
+	uint64_t delay_ns;
 };
 
 /* A sum of joule_value. */
@@ -85,12 +104,24 @@ struct row {
 	uint64_t count;    /* phases in this row */
 	uint32_t includes; /* unresolved phases whose work is in this one */
 	uint32_t unresolved;
+	uint64_t inside;    /* markers in it that begin no phase */
+	uint64_t inside_ns; /* that its threads spent in them */
+	struct taken begin_taken;
+	struct taken end_taken;
 	bool open;          /* the recording ends before it */
 	bool acknowledged;  /* begin_ns is the acknowledgement's time */
+	bool of_thread;     /* the outermost regions of one thread */
 	const char *reason; /* why it has no values at all, or NULL */
 	struct value *values;
 	size_t value_count;
 	struct amount *amounts;
+};
+
+/* Of a region: all that is in it, or without the regions in it. */
+enum region_part {
+	REGION_WHOLE,
+	REGION_OWN,
+	REGION_PARTS,
 };
 
 struct region {
@@ -104,21 +135,41 @@ struct region {
 	size_t phase;   /* row, or MODEL_NONE; before model_finish() a row's number */
 	uint64_t begin_ns;
 	uint64_t end_ns;
+	uint64_t own_ns;
+	struct taken begin_taken;
+	struct taken end_taken;
 	bool open;
-	bool repaired; /* closed by something else than its own end */
+	bool repaired;         /* closed by something else than its own end */
+	const char *closed_by; /* of a repaired one: the outer region, or NULL: its process's end */
+	const char *reason;    /* why it has no values at all, or NULL */
+	struct value *values;  /* for each part, by the places of the run's columns */
+	size_t value_count;    /* of one part */
 	struct amount *amounts;
 };
 
-/* Regions of the same names in the same nesting, of all threads of a run. */
+/*
+ * Regions of the same names in the same nesting, of all threads of a run; with
+ * BY_THREAD of one thread.
+ */
 struct region_node {
 	const char *name;
 	size_t run;
+	uint64_t process; /* these three: with BY_THREAD */
+	pid_t pid;
+	uint32_t tid;
 	size_t parent; /* index, or MODEL_NONE */
 	size_t child;
 	size_t sibling;
 	uint32_t depth;
 	uint64_t count;
 	uint64_t duration_ns;
+	uint64_t own_ns;
+	uint64_t taken[TAKEN_KINDS]; /* boundaries */
+	uint64_t delay_ns;           /* the longest */
+	uint64_t repaired;
+	uint64_t unresolved;
+	struct value *values; /* as a region's */
+	size_t value_count;
 };
 
 struct mark {
@@ -146,6 +197,7 @@ struct absent_reader {
 struct run_column {
 	bool known;
 	const char *absent; /* why it is never counted, or NULL */
+	size_t place;       /* among the values of regions, from 1; 0: they do not have it */
 };
 
 struct run {
@@ -164,6 +216,7 @@ struct run {
 	size_t absent_count;
 	struct run_column *columns;
 	size_t column_count;
+	size_t places;
 
 	struct row total;
 	uint64_t marker_ns;
@@ -182,6 +235,7 @@ struct run {
 	uint64_t regions_stray;    /* an end without a begin */
 	uint64_t regions_crossed;  /* closed by the end of an outer one */
 	uint64_t regions_unclosed; /* closed by the end of the process */
+	uint64_t regions_unresolved;
 	uint64_t unknown_records;
 	uint64_t invalid_records;
 	bool complete;
@@ -213,6 +267,7 @@ enum model_by {
 	BY_PHASE,
 	BY_NAME,
 	BY_PROCESS,
+	BY_THREAD, /* regions alone */
 };
 
 int model_open(struct model **ret);
@@ -234,6 +289,18 @@ struct model *model_close(struct model *m);
 /* The value of a column in a row (or a run's total). */
 struct value model_value(const struct model *m, const struct row *row, size_t column);
 
+/* The same of a region and of a node of their tree. */
+struct value region_value(
+	const struct model *m, const struct region *r, enum region_part part, size_t column);
+struct value node_value(
+	const struct model *m, const struct region_node *n, enum region_part part, size_t column);
+
+/* Is that the reason for a missing value? */
+static inline bool is_unresolved(const char *reason)
+{
+	return reason && strcmp(reason, VALUE_UNRESOLVED) == 0;
+}
+
 /* Reasons are kept without the words that formats put before them. */
 static inline const char *reason_bare(const char *text)
 {
@@ -242,12 +309,17 @@ static inline const char *reason_bare(const char *text)
 	return strncmp(text, words, sizeof(words) - 1) == 0 ? text + sizeof(words) - 1 : text;
 }
 
-/* "exact", "scaled from 43.0 % coverage", "not counted: ..." */
+/* "exact", "sync", "scaled from 43.0 % coverage", "not counted: ..." */
 #define QUALITY_ROOM 512
 void value_quality(const struct value *v, char text[QUALITY_ROOM]);
 
 /* "includes 2 unresolved phases", or "" */
 void row_quality(const struct row *row, char text[QUALITY_ROOM]);
+/* "closed by the end of outer", or "" */
+void region_quality(const struct region *r, char text[QUALITY_ROOM]);
+
+/* "exact", "sync", "async", "none" */
+const char *taken_name(struct taken taken);
 
 /* Percent as "12.34", all else as an integer. */
 #define NUMBER_ROOM 32
@@ -267,6 +339,10 @@ int model_add_region(struct model *m, const struct region *region, size_t *ret_i
 int model_add_mark(struct model *m, const struct mark *mark);
 /* The column of that name and source, made if it is new. */
 int model_column(struct model *m, const struct column *column, size_t *ret_index);
+/* The run has this column of the model; absent, of the pool: why it is never counted, or NULL. */
+int run_knows(struct run *run, size_t column, const char *absent);
+/* Regions have it too. */
+void run_place(struct run *run, size_t column);
 /* -ENOBUFS: too many names. */
 int model_add_amount(struct amount **list, const char *name, double sum);
 

@@ -29,8 +29,9 @@ int boundary_make(struct fold *f, const struct process *p, uint64_t time_ns, uin
 	struct boundary b = { .time_ns = time_ns, .number = snapshot, .waited = waited };
 
 	if (snapshot) {
-		b.own = snapshots_hold(f->snapshots, snapshot, p->index);
-		b.session = snapshots_hold(f->snapshots, snapshot, RECORD_NO_PROCESS);
+		b.own = snapshots_hold(f->snapshots, (struct snap_key){ snapshot, p->index, 0 });
+		b.session = snapshots_hold(
+			f->snapshots, (struct snap_key){ snapshot, RECORD_NO_PROCESS, 0 });
 		if (!b.own || !b.session) {
 			boundary_drop(f, &b);
 			return -ENOMEM;
@@ -60,6 +61,8 @@ static int row_fill(struct fold *f, struct row *row, const struct interval *inte
 	if (!row->values)
 		return -ENOMEM;
 	row->value_count = count;
+	row->begin_taken = outputs_taken(f->outputs, interval->begin);
+	row->end_taken = outputs_taken(f->outputs, interval->end);
 	if (outputs_fill(f->outputs, interval, row->values))
 		return 0;
 	free(row->values);
@@ -71,7 +74,12 @@ static int row_fill(struct fold *f, struct row *row, const struct interval *inte
 
 int phase_settle(struct fold *f, struct process *p)
 {
-	struct interval interval = { &p->ended_begin, &p->ended_end, p->ended_ranges, p->reason };
+	struct interval interval = {
+		.begin = &p->ended_begin,
+		.end = &p->ended_end,
+		.ranges = p->ended_ranges,
+		.reason = p->reason,
+	};
 	int err;
 
 	if (p->ended == MODEL_NONE)
@@ -136,7 +144,7 @@ static int phase_close(
 		restart(f, p, b);
 		return 0;
 	}
-	row->reason = "unresolved";
+	row->reason = VALUE_UNRESOLVED;
 	row->unresolved = 1;
 	fold_run(f)->unresolved++;
 	if (b->number == 0)
@@ -243,7 +251,11 @@ int total_fill(struct fold *f)
 	struct run *run = fold_run(f);
 	struct row *total = &run->total;
 	struct process *first = NULL;
-	struct interval interval = { &f->total_begin, &f->total_end, f->total_ranges, NULL };
+	struct interval interval = {
+		.begin = &f->total_begin,
+		.end = &f->total_end,
+		.ranges = f->total_ranges,
+	};
 
 	for (size_t i = 0; i < f->process_room && !first; i++)
 		if (f->processes[i] && f->processes[i]->in_total)

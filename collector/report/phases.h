@@ -29,6 +29,7 @@ struct process {
 	pid_t pid;
 	const char *name;
 	const char *reason; /* why values of this process are nil, or NULL */
+	const char *threads_reason; /* why those of its regions are, or NULL */
 	uint64_t last_ns;
 	bool marked;
 	bool gone;

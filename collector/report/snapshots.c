@@ -9,7 +9,7 @@
 
 #define BUCKETS 4096
 /* So many that nobody holds are kept. */
-#define RECENT  256
+#define RECENT  1024
 
 struct snapshots {
 	size_t readers;
@@ -18,9 +18,10 @@ struct snapshots {
 	size_t next_recent;
 };
 
-static size_t bucket_of(uint64_t number, uint64_t process)
+static size_t bucket_of(struct snap_key key)
 {
-	uint64_t mixed = (number * 31 + process) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t mixed = ((key.number * 31 + key.process) * 31 + key.tid) *
+			 UINT64_C(0x9e3779b97f4a7c15);
 
 	return mixed >> 52;
 }
@@ -43,26 +44,30 @@ static void snap_free(const struct snapshots *s, struct snap *snap)
 	free(snap);
 }
 
-static struct snap *find(struct snapshots *s, uint64_t number, uint64_t process)
+static bool same_key(struct snap_key a, struct snap_key b)
 {
-	struct snap *snap = s->bucket[bucket_of(number, process)];
+	return a.number == b.number && a.process == b.process && a.tid == b.tid;
+}
 
-	while (snap && (snap->number != number || snap->process != process))
+static struct snap *find(struct snapshots *s, struct snap_key key)
+{
+	struct snap *snap = s->bucket[bucket_of(key)];
+
+	while (snap && !same_key(snap->key, key))
 		snap = snap->next;
 	return snap;
 }
 
-struct snap *snapshots_hold(struct snapshots *s, uint64_t number, uint64_t process)
+struct snap *snapshots_hold(struct snapshots *s, struct snap_key key)
 {
-	struct snap *snap = find(s, number, process);
-	struct snap **head = &s->bucket[bucket_of(number, process)];
+	struct snap *snap = find(s, key);
+	struct snap **head = &s->bucket[bucket_of(key)];
 
 	if (!snap) {
 		snap = calloc(1, sizeof(*snap) + s->readers * sizeof(snap->reading[0]));
 		if (!snap)
 			return NULL;
-		snap->number = number;
-		snap->process = process;
+		snap->key = key;
 		snap->next = *head;
 		*head = snap;
 	}
@@ -76,7 +81,7 @@ void snapshots_drop(struct snapshots *s, struct snap *snap)
 
 	if (!snap || --snap->holders)
 		return;
-	at = &s->bucket[bucket_of(snap->number, snap->process)];
+	at = &s->bucket[bucket_of(snap->key)];
 	while (*at != snap)
 		at = &(*at)->next;
 	*at = snap->next;
@@ -93,27 +98,27 @@ static void keep_recent(struct snapshots *s, struct snap *snap)
 	*slot = snap;
 }
 
-int snapshots_store(struct snapshots *s, uint64_t number, uint64_t process, size_t reader,
-	uint64_t begin_ns, uint64_t end_ns, const uint64_t *values, size_t count)
+int snapshots_store(struct snapshots *s, struct snap_key key, size_t reader,
+	const struct reading *like, const uint64_t *values, size_t count)
 {
-	struct snap *snap = find(s, number, process);
+	struct snap *snap = find(s, key);
 	struct reading *reading;
+	uint64_t *kept;
 
 	if (!snap) {
-		snap = snapshots_hold(s, number, process);
+		snap = snapshots_hold(s, key);
 		if (!snap)
 			return -ENOMEM;
 		keep_recent(s, snap);
 		snap->holders--;
 	}
 	reading = &snap->reading[reader];
-	if (!reading->values)
-		reading->values = malloc((count + 1) * sizeof(*values));
-	if (!reading->values)
+	kept = reading->values ? reading->values : malloc((count + 1) * sizeof(*values));
+	if (!kept)
 		return -ENOMEM;
-	memcpy(reading->values, values, count * sizeof(*values));
-	reading->begin_ns = begin_ns;
-	reading->end_ns = end_ns;
+	memcpy(kept, values, count * sizeof(*values));
+	*reading = *like;
+	reading->values = kept;
 	return 0;
 }
 

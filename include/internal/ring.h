@@ -50,9 +50,9 @@ enum ring_kind {
 };
 
 #define RING_POSITION_BITS 39
-#define RING_PID_BITS	   22
+#define RING_PID_BITS      22
 #define RING_POSITION_MASK ((UINT64_C(1) << RING_POSITION_BITS) - 1)
-#define RING_PID_MASK	   ((UINT64_C(1) << RING_PID_BITS) - 1)
+#define RING_PID_MASK      ((UINT64_C(1) << RING_PID_BITS) - 1)
 
 static inline uint64_t ring_state(enum ring_kind kind, pid_t pid, uint64_t position)
 {
@@ -104,23 +104,23 @@ static inline uint32_t ring_futex_value(uint64_t state)
 	return (uint32_t)(state >> 32);
 }
 
-static inline struct jphase_record *ring_slot(struct jphase_ring *ring, uint32_t records,
-	uint64_t position)
+static inline struct jphase_record *ring_slot(
+	struct jphase_ring *ring, uint32_t records, uint64_t position)
 {
 	return &ring->record[position & (records - 1)];
 }
 
 /* True if the position was decided to be skipped, or must be looked at again. */
-static inline bool ring_pass_retired(struct jphase_record *rec, uint32_t records, uint64_t state,
-	uint64_t position)
+static inline bool ring_pass_retired(
+	struct jphase_record *rec, uint32_t records, uint64_t state, uint64_t position)
 {
 	uint64_t moved = ring_state(RING_RETIRED, ring_pid_of(state), position);
 
 	if (ring_kind_of(state) != RING_RETIRED ||
 		ring_distance(position, ring_position_of(state)) != (int64_t)records)
 		return false;
-	atomic_compare_exchange_strong_explicit(&rec->state, &state, moved, memory_order_relaxed,
-		memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(
+		&rec->state, &state, moved, memory_order_relaxed, memory_order_relaxed);
 	return true;
 }
 
@@ -128,8 +128,8 @@ static inline bool ring_pass_retired(struct jphase_record *rec, uint32_t records
  * Claims the next free slot for pid.  False: the ring is full; *ret_position
  * is then the position whose slot is still occupied.
  */
-static inline bool ring_claim(struct jphase_ring *ring, uint32_t records, pid_t pid,
-	uint64_t *ret_position)
+static inline bool ring_claim(
+	struct jphase_ring *ring, uint32_t records, pid_t pid, uint64_t *ret_position)
 {
 	uint64_t position = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
@@ -196,8 +196,8 @@ static inline void ring_return_retired(struct jphase_record *rec, uint32_t recor
 		uint64_t given = ring_state(RING_FREE, 0, ring_position_of(state) + records);
 
 		/* -> E1: like C3. */
-		if (atomic_compare_exchange_weak_explicit(&rec->state, &state, given,
-			    memory_order_release, memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(
+			    &rec->state, &state, given, memory_order_release, memory_order_relaxed))
 			return;
 	}
 }
@@ -225,8 +225,8 @@ static inline bool ring_is_acknowledged(struct jphase_record *rec, uint64_t posi
 static inline uint64_t ring_free(struct jphase_record *rec, uint32_t records, uint64_t position)
 {
 	/* C3 -> E1, E5. */
-	return atomic_exchange_explicit(&rec->state, ring_state(RING_FREE, 0, position + records),
-		memory_order_acq_rel);
+	return atomic_exchange_explicit(
+		&rec->state, ring_state(RING_FREE, 0, position + records), memory_order_acq_rel);
 }
 
 #endif

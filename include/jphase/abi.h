@@ -35,7 +35,7 @@ enum jphase_kind {
 	JPHASE_NONE = 0,
 	JPHASE_PHASE = 1,  /* ends the process's phase, begins the next */
 	JPHASE_BEGIN = 2,  /* opens a region on the thread */
-	JPHASE_END = 3,	   /* closes one; empty name: the innermost */
+	JPHASE_END = 3,    /* closes one; empty name: the innermost */
 	JPHASE_MARK = 4,   /* something happened */
 	JPHASE_VALUE = 5,  /* value: an amount of work */
 	JPHASE_EXIT = 6,   /* the process runs its destructors */
@@ -55,7 +55,7 @@ enum jphase_notice {
 
 struct jphase_record {
 	_Atomic uint64_t state; /* include/internal/ring.h */
-	uint64_t clock_ns;	/* CLOCK_MONOTONIC at the marker's entry */
+	uint64_t clock_ns;      /* CLOCK_MONOTONIC at the marker's entry */
 	uint64_t id;
 	double value;
 	uint32_t pid; /* as the target sees itself */
@@ -97,10 +97,10 @@ static_assert(offsetof(struct jphase_ring, dropped) == 128, "layout");
 static_assert(offsetof(struct jphase_ring, record) == 192, "layout");
 
 /* Session page flags. */
-#define JPHASE_SESSION_WAITS	   0x01u /* phases wait until their counters are read */
-#define JPHASE_SESSION_RINGS	   0x02u /* markers ring the doorbell */
-#define JPHASE_SESSION_REGIONS	   0x04u /* begin and end have counters, and wait as phases do */
-#define JPHASE_SESSION_SAMPLES	   0x08u /* begin and end pass the probe site instead of waiting */
+#define JPHASE_SESSION_WAITS   0x01u /* phases wait until their counters are read */
+#define JPHASE_SESSION_RINGS   0x02u /* markers ring the doorbell */
+#define JPHASE_SESSION_REGIONS 0x04u /* begin and end have counters, and wait as phases do */
+#define JPHASE_SESSION_SAMPLES 0x08u /* begin and end pass the probe site instead of waiting */
 
 struct jphase_session_page {
 	_Atomic uint32_t doorbell; /* a futex */
@@ -118,10 +118,10 @@ static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 #define JPHASE_TOKEN_BYTES 16
 
 /* Target to collector. */
-#define JPHASE_HELLO_LAUNCH	0x01u /* from `jphase run`: pid is a stopped child of the sender */
+#define JPHASE_HELLO_LAUNCH     0x01u /* from `jphase run`: pid is a stopped child of the sender */
 #define JPHASE_HELLO_PRIVILEGED 0x02u /* with LAUNCH: the program is set-user-ID or unreadable */
-#define JPHASE_HELLO_GROUP	0x04u /* with LAUNCH: asks for the cgroup first, without a pid */
-#define JPHASE_HELLO_PLACED	0x08u /* with LAUNCH: pid was born in that cgroup */
+#define JPHASE_HELLO_GROUP      0x04u /* with LAUNCH: asks for the cgroup first, without a pid */
+#define JPHASE_HELLO_PLACED     0x08u /* with LAUNCH: pid was born in that cgroup */
 
 struct jphase_hello {
 	uint32_t length; /* of this message, in bytes */

@@ -100,8 +100,8 @@ static FILE *start(const char *program, const char *jphase, const char *mode)
 
 	if (mode)
 		snprintf(command, sizeof(command),
-			"'%s' run -q --sources perf -o /dev/null --mode %s -- '%s' child", jphase, mode,
-			program);
+			"'%s' run -q --sources perf -o /dev/null --mode %s -- '%s' child", jphase,
+			mode, program);
 	else
 		snprintf(command, sizeof(command), "'%s' child", program);
 	return popen(command, "r");

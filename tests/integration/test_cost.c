@@ -17,7 +17,7 @@
 /* --- the target --- */
 
 #define BRACKETS     4 /* two threads of two processes */
-#define MARKERS	     100
+#define MARKERS      100
 #define MARKERS_WORD "100"
 
 /* All that a thread called between its two signposts. */
@@ -98,15 +98,15 @@ static void a_sync_marker_makes_none_but_futex(void **state)
 
 /* --- the collector --- */
 
-#define PHASES		100
-#define PHASES_WORD	"100"
+#define PHASES          100
+#define PHASES_WORD     "100"
 #define HOUSEKEEPING_US 100000
-#define FILES_MAX	128
-#define ATTEMPTS	5
+#define FILES_MAX       128
+#define ATTEMPTS        5
 
 struct use {
 	char file[256]; /* "18<anon_inode:[perf_event]>" */
-	bool counter;	/* a perf group; else a kernel file */
+	bool counter;   /* a perf group; else a kernel file */
 	size_t reads;
 };
 
@@ -163,8 +163,8 @@ static void count_uses(const struct trace *t, size_t begin, size_t end, struct u
 static char *write_collector(const char *folder)
 {
 	char *path = text_make("%s/collector", folder);
-	char *script = text_make("#!/bin/sh\nexec strace -ff -y -ttt -o '%s/trace' '%s' \"$@\"\n",
-		folder, JPHASE);
+	char *script = text_make(
+		"#!/bin/sh\nexec strace -ff -y -ttt -o '%s/trace' '%s' \"$@\"\n", folder, JPHASE);
 
 	assert_int_equal(file_write(path, script, strlen(script)), 0);
 	assert_int_equal(chmod(path, 0755), 0);
@@ -187,8 +187,8 @@ static size_t find_snapshot(const struct trace *t, size_t from)
 {
 	size_t i = from;
 
-	while (i < t->count && !(str_eq(t->calls[i].name, "pread64") &&
-				       strstr(t->calls[i].args, "/stat>")))
+	while (i < t->count &&
+		!(str_eq(t->calls[i].name, "pread64") && strstr(t->calls[i].args, "/stat>")))
 		i++;
 	assert_true(i < t->count);
 	return i;

@@ -255,7 +255,7 @@ static void assert_measured_under(const char *limit)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		char *text = text_make("rm -f x.msgpack; (%s; exec %s $act phase=a phases=10 print=ran) && "
-				       "$jphase report -f csv x.msgpack | grep -c ';step;.*page-faults'",
+				       "$jphase report -f csv x.msgpack | grep -c ';step -> step;.*page-faults'",
 			limit, ways[i]);
 
 		shell(text);
@@ -265,10 +265,25 @@ static void assert_measured_under(const char *limit)
 	}
 }
 
-static void twenty_descriptors_are_enough(void **state)
+/* Counters may find no room any more, and say so; markers do. */
+static void with_twenty_descriptors_every_marker_is_there(void **state)
 {
+	static const char *const ways[] = { "$jphase run -q -o x.msgpack --",
+		"env LD_PRELOAD=$so JPHASE_OUTPUT=x.msgpack" };
+
 	(void)state;
-	assert_measured_under("ulimit -n 20");
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		char *text = text_make("rm -f x.msgpack; (ulimit -n 20; exec %s $act phase=a phases=10 "
+				       "print=ran) && $jphase report -f json x.msgpack >x.json; "
+				       "grep -c '\"name\": \"step\"' x.json; "
+				       "grep -c -e '\"page-faults\"' -e 'too many open files' x.json",
+			ways[i]);
+
+		shell(text);
+		free(text);
+		if (!str_starts(r.out, "ran\n10\n") || r.code != 0)
+			fail_msg("%s%s", r.out, r.err);
+	}
 }
 
 static void limits_on_memory_are_not_in_the_way(void **state)
@@ -281,7 +296,7 @@ static void limits_on_memory_are_not_in_the_way(void **state)
 static void a_limit_on_file_sizes_cuts_the_recording_only(void **state)
 {
 	(void)state;
-	shell("(ulimit -f 64; exec $jphase run -q -o x.msgpack -- $act phase=first phases=3000 "
+	shell("(ulimit -S -f 64; exec $jphase run -q -o x.msgpack -- $act phase=first phases=3000 "
 	      "print=ran) 2>err; echo $?");
 	assert_string_equal(r.out, "ran\n0\n");
 	shell("$jphase report -f csv x.msgpack | grep -c ';first -> step;'");
@@ -305,7 +320,7 @@ int main(void)
 		TEST(a_recording_is_kept_and_any_other_file_is_not_touched),
 		TEST(a_full_disk_costs_the_rest_of_the_recording_only),
 		TEST(a_full_disk_at_the_start_is_told),
-		TEST(twenty_descriptors_are_enough),
+		TEST(with_twenty_descriptors_every_marker_is_there),
 		TEST(limits_on_memory_are_not_in_the_way),
 		TEST(a_limit_on_file_sizes_cuts_the_recording_only),
 	};

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "internal/util.h"
 #include "support/measure.h"
@@ -40,8 +41,8 @@ static uint64_t exactly(const struct measured *m, const struct row *row, const c
 	return number;
 }
 
-static void assert_exactly(const struct measured *m, const struct row *row, const char *metric,
-	uint64_t right)
+static void assert_exactly(
+	const struct measured *m, const struct row *row, const char *metric, uint64_t right)
 {
 	uint64_t number = exactly(m, row, metric);
 
@@ -49,8 +50,8 @@ static void assert_exactly(const struct measured *m, const struct row *row, cons
 		fail_msg("%s of %s: %" PRIu64 ", not %" PRIu64, metric, row->name, number, right);
 }
 
-static void assert_at_most(const struct measured *m, const struct row *row, const char *metric,
-	uint64_t limit)
+static void assert_at_most(
+	const struct measured *m, const struct row *row, const char *metric, uint64_t limit)
 {
 	uint64_t number = exactly(m, row, metric);
 
@@ -176,7 +177,8 @@ static void phases_and_markers_add_up_to_total(void **state)
  * The kernel stops the two clocks one after the other and chooses the next
  * thread in between: on a busy machine some µs at each context switch.
  */
-#define SWITCH_NS 20000.0
+#define SWITCH_NS      20000.0
+#define CLOCK_ATTEMPTS 5
 
 /* How far task-clock is from what the phase's threads had, in ns; 0 if switches explain it. */
 static double clock_error(const struct measured *m, const struct row *row, double own)
@@ -189,26 +191,41 @@ static double clock_error(const struct measured *m, const struct row *row, doubl
 	return off < -explained ? off + explained : 0;
 }
 
-/* Against the CPU clocks that the threads themselves read, one line for each phase. */
-static void assert_clocks_agree(struct measured *m, size_t phases)
+/* A line for each phase tells what the CPU clocks of its threads said.  True: all is well. */
+static bool clocks_agree(const struct measured *m, size_t phases, char ret_problem[128])
 {
+	char *line = m->child.out;
 	double mean = 0;
-	char *line;
 
-	measure_well(m);
-	line = m->child.out;
 	assert_int_equal(phase_count(m, "team"), phases);
 	for (size_t n = 0; n < phases; n++) {
 		double own = strtod(line, &line);
 		double error = clock_error(m, phase_at(m, "team", n), own);
 
-		if (own < 50e6 || error > 1e6 + own / 100 || -error > 1e6 + own / 100)
-			fail_msg("phase %zu: task-clock is %.0f ns from the %.0f of its threads",
-				n, error, own);
+		assert_true(own >= 50e6);
 		mean += error / own / (double)phases;
+		if (error <= 1e6 + own / 100 && -error <= 1e6 + own / 100)
+			continue;
+		snprintf(ret_problem, 128, "phase %zu: task-clock is %.0f ns from %.0f", n, error,
+			own);
+		return false;
 	}
-	if (mean > 0.005 || mean < -0.005)
-		fail_msg("task-clock is off by %.3f %% in the mean", 100 * mean);
+	snprintf(ret_problem, 128, "task-clock is off by %.3f %% in the mean", 100 * mean);
+	return mean <= 0.005 && mean >= -0.005;
+}
+
+/* While the host runs another machine, the kernel stops only one of the clocks: again then. */
+static void assert_clocks_agree(struct measured *m, size_t phases)
+{
+	char problem[128];
+
+	for (int i = 0; i < CLOCK_ATTEMPTS; i++) {
+		measure_well(m);
+		if (clocks_agree(m, phases, problem))
+			return;
+		unlink(m->file);
+	}
+	fail_msg("%s", problem);
 }
 
 static void task_clock_is_what_the_threads_own_clocks_say(void **state)
@@ -273,8 +290,10 @@ static void workers_at_the_same_time_have_their_own_counts(void **state)
 		a = phase_at(&m, "work", 0);
 		b = phase_at(&m, "work", 1);
 		assert_true(a->begin_ns < b->end_ns && b->begin_ns < a->end_ns);
-		assert_int_equal(exactly(&m, a, "page-faults") + exactly(&m, b, "page-faults"), 800);
-		assert_exactly(&m, a, "page-faults", exactly(&m, a, "page-faults") < 400 ? 100 : 700);
+		assert_int_equal(
+			exactly(&m, a, "page-faults") + exactly(&m, b, "page-faults"), 800);
+		assert_exactly(
+			&m, a, "page-faults", exactly(&m, a, "page-faults") < 400 ? 100 : 700);
 		/* The phase of the process that forked them includes both. */
 		assert_true(exactly(&m, phase_at(&m, "both", 0), "page-faults") >= 800);
 		measure_clear(&m);
@@ -285,8 +304,8 @@ static void workers_at_the_same_time_have_their_own_counts(void **state)
 static char *write_collector(const char *folder)
 {
 	char *path = text_make("%s/collector", folder);
-	char *script = text_make(
-		"#!/bin/sh\necho $$ >'%s/pid'\nexec '%s' \"$@\"\n", folder, JPHASE);
+	char *script =
+		text_make("#!/bin/sh\necho $$ >'%s/pid'\nexec '%s' \"$@\"\n", folder, JPHASE);
 
 	assert_int_equal(file_write(path, script, strlen(script)), 0);
 	assert_int_equal(chmod(path, 0755), 0);

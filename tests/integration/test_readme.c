@@ -32,8 +32,8 @@ static char *make_place(void)
 {
 	char *dir = tmpdir_make(), *link;
 
-	link = text_make("ln -s '%s' '%s/build' && ln -s '%s/examples' '%s/examples'", BUILD_DIR, dir,
-		SOURCE_DIR, dir);
+	link = text_make("ln -s '%s' '%s/build' && ln -s '%s/examples' '%s/examples'", BUILD_DIR,
+		dir, SOURCE_DIR, dir);
 	assert_int_equal(system(link), 0);
 	free(link);
 	return dir;
@@ -54,7 +54,8 @@ static void commands_of_the_readme_run(void **state)
 	(void)state;
 	if (access("/usr/bin/python3", X_OK) != 0 ||
 		system("/usr/bin/python3 -c 'import msgpack' 2>/dev/null") != 0)
-		skip_because("the README decodes a recording with python3-msgpack, which is not here");
+		skip_because(
+			"the README decodes a recording with python3-msgpack, which is not here");
 	while ((block = next_block(&rest))) {
 		struct child c = { .cwd = dir };
 

@@ -35,8 +35,8 @@ static void assert_nothing_lost(const struct measured *m)
 }
 
 /* START, then PREFIX0, PREFIX1, ..., and after them so many others. */
-static void assert_in_order(const struct measured *m, const char *prefix, size_t count,
-	size_t others)
+static void assert_in_order(
+	const struct measured *m, const char *prefix, size_t count, size_t others)
 {
 	assert_nothing_lost(m);
 	assert_int_equal(m->model->row_count, 1 + count + others);
@@ -69,7 +69,8 @@ static void assert_unresolved(const struct measured *m, const struct row *row)
 		char text[QUALITY_ROOM];
 
 		if (v.state != VALUE_NULL)
-			fail_msg("%s of an unresolved phase has a value", m->model->columns[i].name);
+			fail_msg(
+				"%s of an unresolved phase has a value", m->model->columns[i].name);
 		value_quality(&v, text);
 		if (!str_eq(text, "unresolved") && !str_starts(text, "not counted: "))
 			fail_msg("%s: %s", m->model->columns[i].name, text);

@@ -16,13 +16,13 @@ enum way {
 struct measured {
 	enum way way;
 	const char *options[16]; /* for WAY_RUN: "--mode", "async"; ends with NULL */
-	const char *env[16];	 /* for both: "JPHASE_MODE=async"; ends with NULL */
-	const char *argv[24];	 /* the program; ends with NULL */
-	const char *cwd;	 /* NULL: the folder below */
+	const char *env[16];     /* for both: "JPHASE_MODE=async"; ends with NULL */
+	const char *argv[24];    /* the program; ends with NULL */
+	const char *cwd;         /* NULL: the folder below */
 
 	struct child child; /* how it went */
-	char *dir;	    /* a folder of its own */
-	char *file;	    /* the recording */
+	char *dir;          /* a folder of its own */
+	char *file;         /* the recording */
 	struct model *model;
 };
 

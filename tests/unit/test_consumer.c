@@ -14,7 +14,7 @@
 #include "internal/util.h"
 
 #define RECORDS 64
-#define PID	4242
+#define PID     4242
 
 struct fixture {
 	struct jphase_ring *ring;
@@ -271,13 +271,13 @@ static void any_bytes_are_survived(void **state)
 		uint64_t *words = (uint64_t *)(void *)f->ring;
 
 		for (int k = 0; k < 8; k++) {
-			uint64_t value = (uint64_t)rand_r(&seed) << 33 ^ (uint64_t)rand_r(&seed) << 11 ^
-					 (uint64_t)rand_r(&seed);
+			uint64_t value = (uint64_t)rand_r(&seed) << 33 ^
+					 (uint64_t)rand_r(&seed) << 11 ^ (uint64_t)rand_r(&seed);
 			words[(size_t)rand_r(&seed) % (ring_bytes(RECORDS) / 8)] = value;
 		}
 		if (round % 3 == 0)
-			slot(f, f->consumer.tail)->state =
-				ring_state((enum ring_kind)(rand_r(&seed) & 7), PID, f->consumer.tail);
+			slot(f, f->consumer.tail)->state = ring_state(
+				(enum ring_kind)(rand_r(&seed) & 7), PID, f->consumer.tail);
 		size_t n = take(f, (uint64_t)round);
 
 		assert_true(n <= RECORDS);
@@ -291,7 +291,7 @@ static void any_bytes_are_survived(void **state)
 
 /* Emitters in threads against the consumer: every id comes out exactly once or is counted. */
 #define EMITTERS 4
-#define EACH	 50000
+#define EACH     50000
 
 struct load {
 	struct fixture *fixture;
@@ -363,26 +363,28 @@ int main(void)
 		cmocka_unit_test(distances_survive_the_wrap_of_positions),
 		cmocka_unit_test_setup_teardown(records_come_out_in_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ring_is_reused_many_rounds, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(full_ring_is_seen_before_anything_is_claimed, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(unpublished_claim_holds_later_records_back, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(claim_of_dead_owner_is_freed_and_counted, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(late_owner_of_retired_claim_cannot_publish, set_up,
+		cmocka_unit_test_setup_teardown(
+			full_ring_is_seen_before_anything_is_claimed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			unpublished_claim_holds_later_records_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			claim_of_dead_owner_is_freed_and_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			late_owner_of_retired_claim_cannot_publish, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			retired_slot_is_passed_by_for_as_many_rounds_as_it_takes, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(
-			retired_slot_is_passed_by_for_as_many_rounds_as_it_takes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			retired_slot_given_back_before_its_round_is_skipped_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(slots_of_a_dead_process_are_given_back, set_up,
+			retired_slot_given_back_before_its_round_is_skipped_once, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			slots_of_a_dead_process_are_given_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waiter_is_told_by_the_position, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(dropped_counter_that_runs_backwards_is_not_believed,
-			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			dropped_counter_that_runs_backwards_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(any_bytes_are_survived, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(concurrent_emitters_lose_nothing_uncounted, set_up,
-			tear_down),
+		cmocka_unit_test_setup_teardown(
+			concurrent_emitters_lose_nothing_uncounted, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

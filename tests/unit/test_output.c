@@ -66,7 +66,9 @@ static void new_file_is_made_and_locked(void **state)
 
 static void earlier_recording_is_kept_as_old(void **state)
 {
-	static const char recording[] = "\x8b\xa6" "format\xa6" "jphase\xa7version\x01";
+	static const char recording[] = "\x8b\xa6"
+					"format\xa6"
+					"jphase\xa7version\x01";
 	struct fixture *f = *state;
 	char *old = text_make("%s.old", f->path), *kept;
 
@@ -142,13 +144,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(new_file_is_made_and_locked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(earlier_recording_is_kept_as_old, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(anything_else_is_not_overwritten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			earlier_recording_is_kept_as_old, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			anything_else_is_not_overwritten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(missing_folder_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(device_is_written_as_it_is, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(default_name_has_program_and_pid, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(recording_of_root_belongs_to_the_folders_owner, set_up,
-			tear_down),
+		cmocka_unit_test_setup_teardown(
+			default_name_has_program_and_pid, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			recording_of_root_belongs_to_the_folders_owner, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

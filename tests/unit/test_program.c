@@ -165,12 +165,15 @@ static void set_user_id_and_unreadable_programs_are_privileged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kinds_of_programs_are_told_apart, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(script_is_what_its_interpreter_is, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			kinds_of_programs_are_told_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			script_is_what_its_interpreter_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_headers_are_survived, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(missing_and_forbidden_programs_differ, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(set_user_id_and_unreadable_programs_are_privileged,
-			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			missing_and_forbidden_programs_differ, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			set_user_id_and_unreadable_programs_are_privileged, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

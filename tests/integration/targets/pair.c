@@ -17,8 +17,8 @@ static void barrier_share(void)
 {
 	pthread_barrierattr_t attr;
 
-	barrier = mmap(NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		-1, 0);
+	barrier = mmap(
+		NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (barrier == MAP_FAILED)
 		exit(1);
 	pthread_barrierattr_init(&attr);

@@ -17,7 +17,7 @@
 
 #define THREADS_MAX 64
 #define PAGES_MAX   50
-#define WARM_UP	    3
+#define WARM_UP     3
 
 static size_t page;
 static int count;
@@ -36,7 +36,8 @@ static void migrate(int turn)
 static void region(const char *name, int pages)
 {
 	size_t bytes = (size_t)pages * page;
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE) < 0)
 		exit(1);

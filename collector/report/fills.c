@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* How values come about. */
+#include "internal/util.h"
+#include "readers/perf_scale.h"
+#include "report/output.h"
+
+static void set_null(struct value *v, const char *why)
+{
+	*v = (struct value){ .state = VALUE_NULL, .note = why };
+}
+
+static void set_counted(const struct fill *f, struct value *v, uint64_t number)
+{
+	*v = (struct value){
+		.state = VALUE_COUNTED, .number = number, .coverage = 1, .note = f->output->note
+	};
+}
+
+/* Why a number that was expected is not there. */
+static const char *missing_reason(const struct fill *f)
+{
+	if (f->output->absent)
+		return f->output->absent;
+	if (f->interval->reason)
+		return f->interval->reason;
+	return f->begin && f->end ? "it could not be read" : "no reading at the boundary";
+}
+
+static uint64_t value_at(const struct reading *reading, size_t i)
+{
+	return reading ? reading->values[i] : VALUE_ABSENT;
+}
+
+/* False, with the reason in v, where there is no difference. */
+static bool difference(const struct fill *f, size_t metric, uint64_t *ret, struct value *v)
+{
+	uint64_t begin = value_at(f->begin, metric);
+	uint64_t end = value_at(f->end, metric);
+
+	if (begin == VALUE_ABSENT || end == VALUE_ABSENT) {
+		set_null(v, missing_reason(f));
+		return false;
+	}
+	if (end < begin) {
+		set_null(v, "the counter went back");
+		return false;
+	}
+	*ret = end - begin;
+	return true;
+}
+
+struct times {
+	uint64_t enabled;
+	uint64_t running;
+};
+
+static bool group_times(const struct fill *f, int group, struct times *ret)
+{
+	const struct metric_list *list = &f->outputs->header->readers[f->reader].metrics;
+	size_t at = list->count + 2 * (size_t)group;
+
+	if (value_at(f->begin, at) == VALUE_ABSENT || value_at(f->end, at) == VALUE_ABSENT ||
+		value_at(f->begin, at + 1) == VALUE_ABSENT ||
+		value_at(f->end, at + 1) == VALUE_ABSENT)
+		return false;
+	ret->enabled = saturating_sub(f->end->values[at], f->begin->values[at]);
+	ret->running = saturating_sub(f->end->values[at + 1], f->begin->values[at + 1]);
+	return true;
+}
+
+/* A difference that was counted during a part of the time alone. */
+static void set_scaled(const struct fill *f, struct value *v, uint64_t raw, struct times t)
+{
+	uint64_t scaled = perf_scale(raw, t.enabled, t.running);
+
+	if (scaled == VALUE_ABSENT) {
+		set_null(v, f->interval->of_thread ? "its group never ran in this region"
+						   : "its group never ran in this phase");
+		return;
+	}
+	/* Over several CPUs each was scaled by its own times as it was read. */
+	set_counted(f, v, f->info->kind == METRIC_SCALED ? raw : scaled);
+	if (t.running < t.enabled) {
+		v->coverage = (double)t.running / (double)t.enabled;
+		v->flags |= VALUE_SCALED;
+	}
+}
+
+void fill_difference(const struct fill *f, struct value *v)
+{
+	struct times t = { 0, 0 };
+	uint64_t raw;
+
+	if (!difference(f, f->metric, &raw, v))
+		return;
+	if (f->info->group != METRIC_NO_GROUP && !group_times(f, f->info->group, &t)) {
+		set_null(v, missing_reason(f));
+		return;
+	}
+	set_scaled(f, v, raw, t);
+}
+
+void fill_end(const struct fill *f, struct value *v)
+{
+	uint64_t number = value_at(f->end, f->metric);
+
+	if (number == VALUE_ABSENT)
+		set_null(v, missing_reason(f));
+	else
+		set_counted(f, v, number);
+}
+
+static struct range gauge_range(const struct fill *f)
+{
+	const struct outputs *o = f->outputs;
+	struct range range = { VALUE_ABSENT, 0 };
+	struct range more = range;
+
+	if (f->interval->ranges)
+		range = f->interval->ranges[o->base[f->reader] + f->metric];
+	if (value_at(f->begin, f->metric) != VALUE_ABSENT) {
+		more.least = more.most = f->begin->values[f->metric];
+		ranges_merge(&range, &more, 1);
+	}
+	if (value_at(f->end, f->metric) != VALUE_ABSENT) {
+		more.least = more.most = f->end->values[f->metric];
+		ranges_merge(&range, &more, 1);
+	}
+	return range;
+}
+
+static void set_gauge(const struct fill *f, struct value *v, bool seen, uint64_t number)
+{
+	if (!seen) {
+		set_null(v, missing_reason(f));
+		return;
+	}
+	set_counted(f, v, number);
+	v->flags |= VALUE_STEPS;
+}
+
+void fill_least(const struct fill *f, struct value *v)
+{
+	struct range range = gauge_range(f);
+
+	set_gauge(f, v, range.least != VALUE_ABSENT, range.least);
+}
+
+void fill_most(const struct fill *f, struct value *v)
+{
+	struct range range = gauge_range(f);
+
+	set_gauge(f, v, range.least != VALUE_ABSENT, range.most);
+}
+
+/* Each reading tells of the time since the one before, so the first one is left out. */
+void fill_peak(const struct fill *f, struct value *v)
+{
+	const struct range *range = f->interval->ranges;
+
+	if (range)
+		range += f->outputs->base[f->reader] + f->metric;
+	if (range && range->least != VALUE_ABSENT)
+		set_counted(f, v, range->most);
+	else
+		set_null(v, missing_reason(f));
+}
+
+/* µs of a counter as hundredths of a percent of the time between its two readings. */
+void fill_share(const struct fill *f, struct value *v)
+{
+	uint64_t used;
+	uint64_t passed;
+
+	if (!difference(f, f->metric, &used, v))
+		return;
+	passed = saturating_sub(f->end->begin_ns, f->begin->begin_ns);
+	if (passed == 0)
+		set_null(v, "no time passed between its readings");
+	else
+		set_counted(f, v, (uint64_t)((unsigned __int128)used * 10000000u / passed));
+}
+
+/* The parts of a metric on the core types of one machine: counts and times of all. */
+static bool parts_sum(const struct fill *f, uint64_t *ret_raw, struct times *ret, struct value *v)
+{
+	const struct metric_list *list = &f->outputs->header->readers[f->reader].metrics;
+	bool any = false;
+
+	*ret_raw = 0;
+	*ret = (struct times){ 0, 0 };
+	for (size_t i = 0; i < list->count; i++) {
+		const struct metric *m = &list->metric[i];
+		struct times t = { 0, 0 };
+		uint64_t raw;
+
+		if (!m->part || m->absent || !str_eq(m->name, f->info->name))
+			continue;
+		if (!difference(f, i, &raw, v))
+			return false;
+		if (m->group != METRIC_NO_GROUP && !group_times(f, m->group, &t)) {
+			set_null(v, missing_reason(f));
+			return false;
+		}
+		*ret_raw += raw;
+		ret->enabled = MAX(ret->enabled, t.enabled);
+		ret->running += t.running;
+		any = true;
+	}
+	if (!any)
+		set_null(v, missing_reason(f));
+	return any;
+}
+
+void fill_parts(const struct fill *f, struct value *v)
+{
+	struct times t;
+	uint64_t raw;
+
+	if (parts_sum(f, &raw, &t, v))
+		set_scaled(f, v, raw, t);
+}
+
+/*
+ * A part alone did not run while the work was on the other cores: that is no
+ * loss.  Only what all parts together missed is made up for.
+ */
+void fill_part(const struct fill *f, struct value *v)
+{
+	struct times t;
+	uint64_t all;
+	uint64_t raw;
+
+	if (!difference(f, f->metric, &raw, v))
+		return;
+	if (parts_sum(f, &all, &t, v))
+		set_scaled(f, v, raw, t);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes, threads, signals, sandboxes and faults: the program never notices. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal/util.h"
+#include "support/measure.h"
+
+#define KILLS	    100
+#define KILL_WITHIN 60000 /* µs */
+
+static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
+
+#define FOR_EACH_WAY(w) for (size_t w = 0; w < ARRAY_SIZE(ways); w++)
+
+static struct measured m;
+
+static int clear(void **state)
+{
+	(void)state;
+	measure_clear(&m);
+	return 0;
+}
+
+static void give(const char *const *words)
+{
+	size_t n = 0;
+
+	for (; words[n]; n++)
+		m.argv[n] = words[n];
+	m.argv[n] = NULL;
+}
+
+#define GIVE(...) give((const char *const[]){ __VA_ARGS__, NULL })
+
+/* Every test measures into a new file: an older one would become .old. */
+static void measure_anew(enum way way)
+{
+	m.way = way;
+	if (m.file)
+		unlink(m.file);
+	measure(&m);
+}
+
+/* What the same program says and how it ends without us. */
+static void assert_as_without(void)
+{
+	struct child plain = { .argv = { NULL } };
+
+	for (size_t i = 0; m.argv[i]; i++)
+		plain.argv[i] = m.argv[i];
+	plain.cwd = m.dir;
+	assert_int_equal(run_program(&plain), 0);
+	assert_string_equal(m.child.out, plain.out);
+	assert_int_equal(m.child.code, plain.code);
+	run_clear(&plain);
+}
+
+static uint64_t lost(void)
+{
+	return run_lost_markers(&m.model->runs[0]);
+}
+
+/* --- processes --- */
+
+static void five_hundred_short_lived_children_are_all_there(void **state)
+{
+	(void)state;
+	GIVE(TARGET("act"), "phase=a", "children=500", "phase=b");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_string_equal(m.child.out, "500 children, 0 failed\n");
+		assert_int_equal(phase_count(&m, "child"), 500);
+		assert_int_equal(lost(), 0);
+		for (size_t i = 1; i < 500; i++)
+			assert_true(phase_at(&m, "child", i)->process != phase_at(&m, "child", 0)->process);
+	}
+}
+
+static void a_child_in_another_root_goes_on_marking(void **state)
+{
+	char *deed;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip_because("only root can change the root folder");
+	m.dir = tmpdir_make();
+	deed = text_make("chroot=%s", m.dir);
+	GIVE(TARGET("act"), "phase=a", "fork", deed, "phase=jailed", "join", "phase=b");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_as_without();
+		assert_int_equal(phase_count(&m, "jailed"), 1);
+	}
+	free(deed);
+}
+
+static void a_child_in_other_namespaces_goes_on_marking(void **state)
+{
+	struct child r = { .argv = { NULL } };
+
+	(void)state;
+	assert_int_equal(run_shell(&r, "unshare -m -p -f true"), 0);
+	if (r.code != 0)
+		skip_because("no namespaces can be made here");
+	run_clear(&r);
+	GIVE(TARGET("act"), "phase=a",
+		"system=unshare -m -p -f " TARGET("act") " phase=inside touch=300 phase=end", "phase=b");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_as_without();
+		assert_true(counted(&m, phase_at(&m, "inside", 0), "page-faults") >= 300);
+	}
+}
+
+static void grandchildren_that_outlive_the_first_process_are_measured(void **state)
+{
+	(void)state;
+	GIVE("sh", "-c", TARGET("act") " phase=first; (sleep 0.3; " TARGET("act") " phase=late) &");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_int_equal(phase_count(&m, "first"), 1);
+		assert_int_equal(phase_count(&m, "late"), 1);
+	}
+}
+
+/* A lock that the collector held open would outlive the program. */
+static void locks_and_pipes_end_with_the_program(void **state)
+{
+	struct child r = { .argv = { NULL } };
+
+	(void)state;
+	m.dir = tmpdir_make();
+	assert_int_equal(run_shell(&r,
+				 "cd %s; LD_PRELOAD=%s flock lock -c '%s phase=a' | cat; "
+				 "LD_PRELOAD=%s %s phase=a daemonise sleep=600; "
+				 "flock -n lock echo free",
+				 m.dir, LIBJPHASE, TARGET("act"), LIBJPHASE, TARGET("act")),
+		0);
+	assert_string_equal(r.out, "free\n");
+	run_clear(&r);
+}
+
+/* --- threads and signals --- */
+
+static void a_thousand_threads_mark_once_each(void **state)
+{
+	(void)state;
+	GIVE(TARGET("act"), "phase=a", "threads=1000", "phase=b");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_int_equal(m.child.code, 0);
+		assert_int_equal(phase_count(&m, "thread") + lost(), 1000);
+		assert_int_equal(phase_count(&m, "b"), 1);
+	}
+}
+
+static void handlers_mark_wherever_they_interrupt(void **state)
+{
+	int handled, jumped;
+
+	(void)state;
+	GIVE(TARGET("handlers"), "2000");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_as_without();
+		assert_int_equal(sscanf(m.child.err, "handled %d, jumped %d", &handled, &jumped), 2);
+		assert_true(handled > 0);
+		/* Each jump may have come before its marker was emitted. */
+		assert_true(phase_count(&m, "main") + (size_t)jumped >= 2000);
+		assert_true(phase_count(&m, "handler") + lost() >= (size_t)handled);
+		assert_int_equal(phase_count(&m, "last"), 1);
+	}
+}
+
+static void a_phase_may_be_stopped_for_a_while(void **state)
+{
+	(void)state;
+	GIVE(TARGET("act"), "phase=a", "sleep=600", "phase=b", "print=on");
+	FOR_EACH_WAY(w) {
+		m.way = ways[w];
+		if (m.file)
+			unlink(m.file);
+		measure_start(&m);
+		usleep(200000);
+		kill(-m.child.pid, SIGSTOP);
+		usleep(200000);
+		kill(-m.child.pid, SIGCONT);
+		measure_finish(&m);
+		assert_string_equal(m.child.out, "on\n");
+		assert_int_equal(phase_count(&m, "b"), 1);
+	}
+}
+
+/* --- sandboxes --- */
+
+static void markers_go_on_behind_a_filter_that_allows_futex_alone(void **state)
+{
+	(void)state;
+	GIVE(TARGET("sandbox"), "filter");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_int_equal(m.child.code, 0);
+		assert_non_null(strstr(m.child.out, "caged\n"));
+		assert_non_null(strstr(m.child.out, "child\n"));
+		assert_non_null(strstr(m.child.out, "thread\n"));
+		assert_int_equal(phase_count(&m, "caged"), 20);
+		assert_int_equal(phase_count(&m, "child"), 20);
+		assert_int_equal(phase_count(&m, "thread"), 20);
+	}
+}
+
+static void markers_go_on_in_the_strict_mode_in_async(void **state)
+{
+	(void)state;
+#if defined(__x86_64__)
+	skip_because("the kernel takes the processor's clock away in the strict mode on x86");
+#endif
+	m.env[0] = "JPHASE_MODE=async";
+	GIVE(TARGET("sandbox"), "strict");
+	FOR_EACH_WAY(w) {
+		measure_anew(ways[w]);
+		assert_string_equal(m.child.out, "caged\n");
+		assert_int_equal(m.child.code, 0);
+		assert_int_equal(phase_count(&m, "caged"), 20);
+	}
+}
+
+static void without_proc_and_dev_the_program_still_runs(void **state)
+{
+	struct child r = { .argv = { NULL } };
+
+	(void)state;
+	m.dir = tmpdir_make();
+	assert_int_equal(run_shell(&r,
+				 "cd %s; unshare -m sh -c 'mount -t tmpfs none /proc && "
+				 "mount -t tmpfs none /dev && LD_PRELOAD=%s exec %s phase=a print=ran'",
+				 m.dir, LIBJPHASE, TARGET("act")),
+		0);
+	if (strstr(r.err, "unshare") || strstr(r.err, "mount"))
+		skip_because("no file system can be mounted here");
+	assert_string_equal(r.out, "ran\n");
+	assert_int_equal(r.code, 0);
+	run_clear(&r);
+}
+
+/* --- faults --- */
+
+static void kill_at_a_random_moment(enum way way)
+{
+	struct stat st;
+	pid_t collector;
+
+	m.way = way;
+	if (m.file)
+		unlink(m.file);
+	measure_start(&m);
+	collector = wait_for_collector(m.file);
+	usleep((useconds_t)(rand() % KILL_WITHIN));
+	kill(collector, SIGKILL);
+	run_finish(&m.child);
+	assert_false(m.child.timed_out);
+	assert_string_equal(m.child.out, "done\n");
+	assert_int_equal(m.child.code, 0);
+	wait_for_recording(m.file);
+	/* It may have come to nothing yet. */
+	if (stat(m.file, &st) == 0 && st.st_size > 0)
+		measure_load(&m);
+}
+
+static void the_collector_may_be_killed_at_any_moment(void **state)
+{
+	(void)state;
+	srand(1);
+	GIVE(TARGET("act"), "phase=a", "phases=60,1", "print=done");
+	for (int i = 0; i < KILLS / 2; i++)
+		FOR_EACH_WAY(w)
+			kill_at_a_random_moment(ways[w]);
+}
+
+/* The target's own view of how long its markers took, one line for each "phases". */
+static void slowest_ms(long *ret_worst, int count)
+{
+	const char *line = m.child.err;
+
+	for (int i = 0; i < count; i++) {
+		line = strstr(line, "slowest ");
+		assert_non_null(line);
+		line += strlen("slowest ");
+		ret_worst[i] = atol(line);
+	}
+}
+
+/*
+ * Stopped during the second of three bursts: the first marker gives up after
+ * 50 ms, nobody else waits, what finds no room is counted.
+ */
+static void a_stopped_collector_costs_50_ms_once(void **state)
+{
+	long worst[3];
+
+	(void)state;
+	m.env[0] = "JPHASE_RING=256";
+	GIVE(TARGET("act"), "phases=100", "sleep=600", "phases=2000", "sleep=900", "phases=100",
+		"phase=last", "print=done");
+	FOR_EACH_WAY(w) {
+		pid_t collector;
+
+		m.way = ways[w];
+		if (m.file)
+			unlink(m.file);
+		measure_start(&m);
+		collector = wait_for_collector(m.file);
+		usleep(300000);
+		kill(collector, SIGSTOP);
+		usleep(700000);
+		kill(collector, SIGCONT);
+		measure_finish(&m);
+		assert_string_equal(m.child.out, "done\n");
+		slowest_ms(worst, 3);
+		/* With the stop of a busy machine; a second wait would not be seen here. */
+		assert_true(worst[1] >= 45 && worst[1] < 500);
+		assert_int_equal(phase_count(&m, "step") + lost(), 2200);
+		assert_true(lost() > 0);
+		assert_int_equal(phase_count(&m, "last"), 1);
+		counted(&m, phase_at(&m, "last", 0), "page-faults");
+	}
+}
+
+static void a_session_that_has_died_is_ignored(void **state)
+{
+	struct child r = { .argv = { NULL } };
+
+	(void)state;
+	m.dir = tmpdir_make();
+	assert_int_equal(run_shell(&r,
+				 "cd %s; JPHASE_SESSION=jphase-0123456789abcdef:"
+				 "00112233445566778899aabbccddeeff LD_PRELOAD=%s %s phase=a print=ran; ls",
+				 m.dir, LIBJPHASE, TARGET("act")),
+		0);
+	assert_string_equal(r.out, "ran\n");
+	assert_string_equal(r.err, "");
+	run_clear(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(t) cmocka_unit_test_teardown(t, clear)
+		TEST(five_hundred_short_lived_children_are_all_there),
+		TEST(a_child_in_another_root_goes_on_marking),
+		TEST(a_child_in_other_namespaces_goes_on_marking),
+		TEST(grandchildren_that_outlive_the_first_process_are_measured),
+		TEST(locks_and_pipes_end_with_the_program),
+		TEST(a_thousand_threads_mark_once_each),
+		TEST(handlers_mark_wherever_they_interrupt),
+		TEST(a_phase_may_be_stopped_for_a_while),
+		TEST(markers_go_on_behind_a_filter_that_allows_futex_alone),
+		TEST(markers_go_on_in_the_strict_mode_in_async),
+		TEST(without_proc_and_dev_the_program_still_runs),
+		TEST(the_collector_may_be_killed_at_any_moment),
+		TEST(a_stopped_collector_costs_50_ms_once),
+		TEST(a_session_that_has_died_is_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
