@@ -47,6 +47,12 @@ static int set_str(const struct opt *o, const char *value)
 	return 0;
 }
 
+static int set_optional(const struct opt *o, const char *value)
+{
+	*o->dst.str = *value ? value : o->usual;
+	return 0;
+}
+
 static int set_time(const struct opt *o, const char *value)
 {
 	return parse_time(value, o->dst.time_ns);
@@ -76,6 +82,7 @@ static const struct {
 	[OPT_TYPE_TIME] = { set_time, "a time such as 10ms, 1.5s, 250us or 0" },
 	[OPT_TYPE_COUNT] = { set_count, "a number such as 4096 or 64k" },
 	[OPT_TYPE_CHOICE] = { set_choice, NULL },
+	[OPT_TYPE_OPTIONAL] = { set_optional, "a text" },
 };
 
 static int fail_choice(
@@ -152,7 +159,7 @@ struct walk {
 
 struct found {
 	const struct opt *opt;
-	const char *value; /* NULL: a flag alone */
+	const char *value; /* NULL: there is none */
 };
 
 static int walk_argument(struct walk *w, const struct opt *o, const char *attached,
@@ -160,6 +167,10 @@ static int walk_argument(struct walk *w, const struct opt *o, const char *attach
 {
 	if (attached || o->type == OPT_TYPE_FLAG) {
 		*ret_value = attached;
+		return 0;
+	}
+	if (o->type == OPT_TYPE_OPTIONAL && (w->next + 1 >= w->argc || w->argv[w->next][0] == '-')) {
+		*ret_value = "";
 		return 0;
 	}
 	if (w->next >= w->argc)

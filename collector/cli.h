@@ -17,6 +17,11 @@ enum opt_type {
 	OPT_TYPE_TIME,   /* "10ms", "1s", "500us", "0"; a plain number is ms */
 	OPT_TYPE_COUNT,  /* a decimal number, with k or M */
 	OPT_TYPE_CHOICE, /* index into choices */
+	/*
+	 * A text, or nothing: then it is the default.  On a command line the next
+	 * word is taken for it if that is no option and not the last one.
+	 */
+	OPT_TYPE_OPTIONAL,
 };
 
 union opt_dst {
@@ -36,6 +41,7 @@ struct opt {
 	const char *help;
 	const char *env;            /* the variable of the same meaning, or NULL */
 	const char *const *choices; /* ends with NULL */
+	const char *usual;          /* of OPT_TYPE_OPTIONAL: without a value */
 };
 
 #define OPT_FLAG(l, n, d, h, e)                                                                    \
@@ -62,6 +68,11 @@ struct opt {
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_CHOICE, .dst.choice = (d),            \
 		.choices = (c), .arg = (a), .help = (h), .env = (e)                                \
+	}
+#define OPT_OPTIONAL(l, n, d, u, a, h, e)                                                          \
+	{                                                                                          \
+		.letter = (l), .name = (n), .type = OPT_TYPE_OPTIONAL, .dst.str = (d),             \
+		.usual = (u), .arg = (a), .help = (h), .env = (e)                                  \
 	}
 #define OPT_END                                                                                    \
 	{                                                                                          \

@@ -39,6 +39,8 @@ struct caller {
 	pid_t pid;
 	char *command; /* NUL between the arguments */
 	size_t command_bytes;
+	uint32_t others[JPHASE_ATTACH_MAX + 1]; /* with ATTACH; ends with 0 */
+	size_t other_count;
 };
 
 static void default_signals(void)
@@ -119,6 +121,7 @@ static ssize_t receive(void *to, size_t room)
 
 static int read_command_line(struct caller *caller)
 {
+	struct process_facts facts;
 	char path[64];
 	ssize_t n;
 	int fd;
@@ -130,7 +133,21 @@ static int read_command_line(struct caller *caller)
 	n = sys_read(fd, caller->command, COMMAND_ROOM);
 	close(fd);
 	caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
+	/* A kernel thread has none. */
+	if (n == 0 && process_facts(caller->pid, &facts) == 0)
+		caller->command_bytes =
+			(size_t)sprintf(caller->command, "%s", facts.name);
 	return n < 0 ? (int)n : 0;
+}
+
+static int receive_others(struct caller *caller)
+{
+	ssize_t n = receive(caller->others, sizeof(caller->others));
+
+	if (n < (ssize_t)sizeof(caller->others[0]))
+		return n < 0 ? (int)n : -EPROTO;
+	caller->other_count = (size_t)n / sizeof(caller->others[0]) - 1;
+	return 0;
 }
 
 /* The library's own process, or the one that the launcher holds stopped. */
@@ -158,12 +175,24 @@ static int meet_caller(struct caller *caller)
 		caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
 		return n < 0 ? (int)n : 0;
 	}
+	if (caller->hello.flags & JPHASE_HELLO_ATTACH) {
+		caller->pid = (pid_t)caller->hello.pid;
+		n = receive_others(caller);
+		if (n < 0)
+			return (int)n;
+	}
 	return read_command_line(caller);
 }
 
 static bool is_launched(const struct caller *caller)
 {
 	return caller->hello.flags & JPHASE_HELLO_LAUNCH;
+}
+
+/* It waits for us to end. */
+static bool has_launcher(const struct caller *caller)
+{
+	return caller->hello.flags & (JPHASE_HELLO_LAUNCH | JPHASE_HELLO_ATTACH);
 }
 
 static struct session_start start_of(const struct caller *caller)
@@ -173,7 +202,10 @@ static struct session_start start_of(const struct caller *caller)
 		.launched = is_launched(caller),
 		.privileged = caller->hello.flags & JPHASE_HELLO_PRIVILEGED,
 		.placed = caller->hello.flags & JPHASE_HELLO_PLACED,
-		.site = is_launched(caller) ? 0 : caller->hello.site,
+		.attached = caller->hello.flags & JPHASE_HELLO_ATTACH,
+		.others = caller->others,
+		.other_count = caller->other_count,
+		.site = has_launcher(caller) ? 0 : caller->hello.site,
 		.command = caller->command,
 		.command_bytes = caller->command_bytes,
 	};
@@ -201,6 +233,11 @@ static int begin(struct session *s, struct caller *caller, char **ret_path)
 	int err;
 
 	err = config_load_env(error);
+	if (err == 0 && config.token_pattern && !is_launched(caller)) {
+		snprintf(error, sizeof(error),
+			"token-pattern needs jphase run, through which the output goes");
+		err = -EINVAL;
+	}
 	if (err == 0)
 		err = session_prepare(s, &config, error);
 	if (err == 0)
@@ -213,12 +250,12 @@ static int begin(struct session *s, struct caller *caller, char **ret_path)
 		umask(022);
 		if (chdir("/") < 0)
 			umask(022); /* it only holds the folder */
-		err = session_begin(s, &start, start.launched ? SOCKET_FD : -1, error);
+		err = session_begin(s, &start, has_launcher(caller) ? SOCKET_FD : -1, error);
 	}
 	if (err >= 0)
 		err = session_welcome(s, SOCKET_FD, true);
 	if (err < 0) {
-		snprintf(message, sizeof(message), "%s%.480s", start.launched ? "" : "not measuring: ",
+		snprintf(message, sizeof(message), "%s%.480s", has_launcher(caller) ? "" : "not measuring: ",
 			error[0] ? error : strerror(-err));
 		session_refuse(SOCKET_FD, err, message);
 	}
@@ -262,12 +299,12 @@ static int collect(int argc, char **argv)
 	if (err == 0)
 		err = begin(&session, &caller, &path);
 	if (err == 0) {
-		if (!is_launched(&caller))
+		if (!has_launcher(&caller))
 			close(SOCKET_FD);
 		do
 			loop_run(&session);
 		while (loop_linger(&session));
-		if (is_launched(&caller))
+		if (has_launcher(&caller))
 			tell_launcher(&session, path);
 	}
 	session_end(&session);

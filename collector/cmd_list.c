@@ -397,7 +397,9 @@ static int section_choose(int argc, char **argv, int first, int *ret_only)
 
 static int list_run(int argc, char **argv)
 {
-	struct list list = { .env = { .proc_root = "/proc", .sys_root = "/sys" } };
+	struct list list = {
+		.env = { .proc_root = "/proc", .sys_root = "/sys", .interval_ns = NSEC_PER_MSEC },
+	};
 	char error[CLI_ERROR_ROOM];
 	int first, only;
 

@@ -226,7 +226,7 @@ static void bash_command(const struct command *command)
 			printf(" --%s", o->name);
 	fputs("'\n\t\tvalued='", stdout);
 	for (const struct opt *o = command->opts; o && o->name; o++) {
-		if (o->type == OPT_TYPE_FLAG)
+		if (o->type == OPT_TYPE_FLAG || o->type == OPT_TYPE_OPTIONAL)
 			continue;
 		putchar(' ');
 		bash_names(o, " ");

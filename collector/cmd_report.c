@@ -22,24 +22,33 @@
 #define WIDTH_LEAST   40
 #define WIDTH_MOST    1000
 
-static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format };
-static const char *const format_names[] = { "table", "json", "csv", NULL };
-static const char *const by_names[] = { "phase", "name", "process", NULL };
+static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format,
+	&csv_regions_format };
+static const char *const format_names[] = { "table", "json", "csv", "csv-regions", NULL };
+static const char *const by_names[] = { "phase", "name", "process", "thread", NULL };
 
 static struct {
 	int format;
 	int by;
 	bool all;
+	bool quality;
+	bool no_null;
 	const char *output;
 } report;
 
 static const struct opt report_opts[] = {
 	OPT_CHOICE('f', "format", &report.format, format_names, "FORMAT",
-		"table, json or csv (default: table)", NULL),
+		"table, json, csv (phases) or csv-regions (default: table)", NULL),
 	OPT_CHOICE('b', "by", &report.by, by_names, "WHAT",
-		"one row per phase, name or process (default: phase)", NULL),
+		"one row per phase, name, process or thread (default: phase)", NULL),
 	OPT_FLAG(
 		'a', "all", &report.all, "all metrics in the table, not only the usual ones", NULL),
+	OPT_FLAG(0, "quality", &report.quality,
+		"in place of the table: how each boundary was taken, what markers cost, and how "
+		"far each value can be trusted",
+		NULL),
+	OPT_FLAG(0, "no-null", &report.no_null,
+		"leave out values that were not counted (json, csv)", NULL),
 	OPT_STR('o', "output", &report.output, "FILE", "write there instead of standard output",
 		NULL),
 	OPT_END,
@@ -206,16 +215,19 @@ static bool wants_colour(int fd)
 
 static int write_report(const struct model *m, FILE *out)
 {
+	const struct report_format *format =
+		report.quality ? &quality_format : formats[report.format];
 	struct report_options options = {
 		.by = (enum model_by)report.by,
 		.all = report.all,
+		.no_null = report.no_null,
 		.colour = wants_colour(fileno(out)),
 		.width = terminal_width(fileno(out)),
 	};
 
 	/* One thread writes here, and much. */
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
-	formats[report.format]->render(m, &options, out);
+	format->render(m, &options, out);
 	errno = 0;
 	if (fflush(out) == 0 && !ferror(out))
 		return EXIT_OK;
@@ -296,6 +308,11 @@ static int cmd_report_run(int argc, char **argv)
 
 	if (files < 0) {
 		say("%s", error);
+		return EXIT_USAGE;
+	}
+	if (report.quality && formats[report.format] != &table_format) {
+		say("--quality is a table; %s has the quality of each value beside it",
+			format_names[report.format]);
 		return EXIT_USAGE;
 	}
 	return run_report(files, argv + 1);

@@ -17,8 +17,11 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "launch.h"
+#include "library.h"
 #include "log.h"
+#include "outside.h"
 #include "program.h"
+#include "relay.h"
 
 /* The collector writes its last records; a stalled disk does not hold us. */
 #define REPORT_WAIT_NS (3 * NSEC_PER_SEC)
@@ -26,30 +29,6 @@
 /* Sent on to the program where somebody sends them to us. */
 static const int forwarded[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGTTIN,
 	SIGTTOU };
-
-/* Beside the program in the build tree, else where `make install` puts it. */
-static int find_library(char path[PATH_MAX])
-{
-	static const char *const places[] = { "libjphase.so", "../lib/libjphase.so",
-		"../lib64/libjphase.so" };
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	char *name, *real;
-
-	if (n < 0)
-		return -errno;
-	path[n] = '\0';
-	name = strrchr(path, '/') + 1;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(name, (size_t)(path + PATH_MAX - name), "%s", places[i]);
-		real = realpath(path, NULL);
-		if (!real)
-			continue;
-		snprintf(path, PATH_MAX, "%s", real);
-		free(real);
-		return 0;
-	}
-	return -ENOENT;
-}
 
 static int identity_of(const char *name, struct identity *ret)
 {
@@ -227,15 +206,45 @@ static void show_lines(char *text)
 			inform("%s", line);
 }
 
+/* Between the program's standard output and ours, if that is looked at. */
+static int open_relay(struct launch *l, struct outside_sender *sender, struct relay **ret,
+	char error[LAUNCH_ERROR_ROOM])
+{
+	const struct relay_sink sink = { outside_send_token, sender };
+	int err;
+
+	if (!config.token_pattern)
+		return 0;
+	err = relay_open(config.token_pattern, &sink, ret);
+	if (err == -EBADF)
+		snprintf(error, LAUNCH_ERROR_ROOM,
+			"token-pattern looks at standard output, which is closed");
+	if (err == 0)
+		err = relay_give_to(*ret, l->identity->uid);
+	if (err == 0)
+		l->output = relay_input(*ret);
+	return err;
+}
+
+static int start_relay(const struct launch *l, struct outside_sender *sender, struct relay *relay)
+{
+	sender->socket = l->collector;
+	return relay ? relay_start(relay) : 0;
+}
+
 static int measure(struct launch *l)
 {
 	struct control_command_end end = { .status = 0 };
 	char error[LAUNCH_ERROR_ROOM] = "", session[JPHASE_SESSION_ROOM];
 	char notes[JPHASE_MESSAGE_ROOM] = "";
+	struct outside_sender sender = { .socket = -1 };
+	struct relay *relay = NULL;
 	int err;
 
 	block_signals(l);
-	err = launch_collector(l);
+	err = open_relay(l, &sender, &relay, error);
+	if (err == 0)
+		err = launch_collector(l);
 	if (err == 0)
 		err = launch_group(l, notes, error);
 	if (err == 0)
@@ -244,15 +253,22 @@ static int measure(struct launch *l)
 		err = launch_hold(l);
 	if (err == 0)
 		err = launch_measure(l, session, error);
+	if (err == 0)
+		err = start_relay(l, &sender, relay);
 	if (err < 0) {
 		say("%s", error[0] ? error : strerror(-err));
 		launch_abandon(l);
+		relay_close(relay);
 		return EXIT_RUN_FAILED;
 	}
 	err = launch_release(l, session);
 	wait_for_program(l, &end);
+	if (relay)
+		relay_settle(relay);
+	end.lost = sender.lost;
 	/* A collector that has died is told nothing and missed below. */
 	send(l->collector, &end, sizeof(end), MSG_NOSIGNAL);
+	relay_close(relay);
 	if (err == -ENOENT) {
 		/* The program itself was found. */
 		say("%s: its interpreter does not exist", l->argv[0]);
@@ -267,7 +283,7 @@ static int measure(struct launch *l)
 static int run(int argc, char **argv)
 {
 	struct identity identity;
-	struct launch l = { .collector = -1, .group = -1, .gate = -1, .outcome = -1,
+	struct launch l = { .output = -1, .collector = -1, .group = -1, .gate = -1, .outcome = -1,
 		.identity = &identity };
 	char error[CLI_ERROR_ROOM], library[PATH_MAX];
 	static struct program program;
@@ -294,7 +310,7 @@ static int run(int argc, char **argv)
 	err = program_find(l.argv[0], identity.uid, identity.gid, &program);
 	if (err < 0)
 		return start_failed(l.argv[0], err);
-	err = find_library(library);
+	err = library_find(library);
 	if (err < 0) {
 		say("libjphase.so is neither beside this program nor installed; run make install");
 		return EXIT_RUN_FAILED;
@@ -303,6 +319,10 @@ static int run(int argc, char **argv)
 	if (obstacle)
 		inform("%s %s: its markers cannot be seen, it is measured as one phase", l.argv[0],
 			obstacle);
+	else if (program.privileged)
+		inform("%s is set-user-ID or cannot be read by its user: its markers cannot be "
+		       "seen and the kernel does not count it (cgroup values remain)",
+			l.argv[0]);
 	l.preload = obstacle ? NULL : library;
 	l.privileged = program.privileged;
 	return measure(&l);

@@ -7,10 +7,13 @@
 
 const struct command *const commands[] = {
 	&cmd_run,
+	&cmd_attach,
+	&cmd_mark,
 	&cmd_report,
 	&cmd_list,
 	&cmd_doctor,
 	&cmd_collect,
+	&cmd_calibrate,
 	&cmd_manual,
 	NULL,
 };

@@ -27,10 +27,13 @@ struct command {
 };
 
 extern const struct command cmd_run;
+extern const struct command cmd_attach;
+extern const struct command cmd_mark;
 extern const struct command cmd_report;
 extern const struct command cmd_list;
 extern const struct command cmd_doctor;
 extern const struct command cmd_collect;
+extern const struct command cmd_calibrate;
 extern const struct command cmd_manual;
 
 /* All of them, ends with NULL. */

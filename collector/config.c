@@ -8,6 +8,7 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "jphase/abi.h"
+#include "token.h"
 
 #define POLL_MIN_NS     (10 * NSEC_PER_USEC)
 #define POLL_MAX_NS     NSEC_PER_SEC
@@ -74,6 +75,10 @@ const struct opt config_opts[] = {
 		"room for markers on their way, a power of two (default: 4096)", "JPHASE_RING"),
 	OPT_STR(0, "signal", &config.signals, "LIST",
 		"let signals begin phases: RTMIN+3=warmup,USR1=solve", "JPHASE_SIGNALS"),
+	OPT_OPTIONAL(0, "token-pattern", &config.token_pattern, TOKEN_DEFAULT, "[REGEX]",
+		"let lines of standard output begin phases: what the POSIX extended expression "
+		"matches in them (default: " TOKEN_DEFAULT ") (jphase run)",
+		"JPHASE_TOKEN_PATTERN"),
 	OPT_TIME(0, "grace", &config.grace_ns, "TIME",
 		"after the program has ended wait this long for processes it left behind "
 		"(default: 1s)",
@@ -104,6 +109,8 @@ const struct opt config_opts[] = {
 		"measure the energy of the idle machine for TIME before the program begins "
 		"(jphase run)",
 		"JPHASE_IDLE_BASELINE"),
+	OPT_FLAG(0, "no-calibrate", &config.no_calibrate,
+		"do not measure at the end what a marker costs here", "JPHASE_NO_CALIBRATE"),
 	OPT_FLAG(0, "fsync", &config.fsync,
 		"force the recording to the disk, in case the machine crashes", "JPHASE_FSYNC"),
 	OPT_STR('u', "user", &config.user, "NAME",
@@ -144,6 +151,15 @@ static int check_texts(char ret_error[CLI_ERROR_ROOM])
 	return 0;
 }
 
+static int check_token_pattern(char ret_error[CLI_ERROR_ROOM])
+{
+	char reason[TOKEN_ERROR_ROOM];
+
+	if (!config.token_pattern || token_check(config.token_pattern, reason) == 0)
+		return 0;
+	return fail(ret_error, "token-pattern \"%.60s\": %s", config.token_pattern, reason);
+}
+
 int config_check(char ret_error[CLI_ERROR_ROOM])
 {
 	uint64_t power = next_power_of_two(config.ring);
@@ -165,6 +181,8 @@ int config_check(char ret_error[CLI_ERROR_ROOM])
 	if (config.cpus && config.scope != PERF_OF_CGROUP)
 		return fail(ret_error, "cpus needs --scope cgroup: a process is counted wherever "
 				       "it runs");
+	if (check_token_pattern(ret_error) < 0)
+		return -EINVAL;
 	return check_texts(ret_error);
 }
 
@@ -227,7 +245,8 @@ static const char *export_value(const struct opt *o, char *buf, size_t room)
 	switch (o->type) {
 	case OPT_TYPE_FLAG:
 		return *o->dst.flag == *(const bool *)usual ? NULL : *o->dst.flag ? "1" : "0";
-	case OPT_TYPE_STR: return *o->dst.str;
+	case OPT_TYPE_STR:
+	case OPT_TYPE_OPTIONAL: return *o->dst.str;
 	case OPT_TYPE_CHOICE:
 		if (*o->dst.choice == *(const int *)usual)
 			return NULL;

@@ -26,6 +26,7 @@ struct config {
 	const char *events;  /* NULL: the default ones */
 	const char *sources; /* NULL: all */
 	const char *signals; /* NULL: none */
+	const char *token_pattern; /* NULL: standard output is not looked at */
 	const char *user;    /* NULL: who called sudo */
 	const char *file;    /* --config */
 	const char *powercap_root; /* NULL: /sys/class/powercap */
@@ -42,6 +43,7 @@ struct config {
 	bool cgroup_attach;
 	bool reset_peak;
 	bool fsync;
+	bool no_calibrate;
 	bool quiet;
 	bool help;
 };

@@ -23,6 +23,9 @@
 #define BACKLOG		128
 #define EVENTS		16
 
+/* The marker thread takes a marker in less than that. */
+#define MARK_PATIENCE_MS 50
+
 /* What an epoll event is about, with the descriptor and a process's index. */
 enum topic {
 	TOPIC_LISTEN,
@@ -53,6 +56,7 @@ struct control {
 	pthread_t thread;
 	bool running;
 	bool listening;
+	uint64_t lost; /* tokens for which there was no room */
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
 };
@@ -137,31 +141,67 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
 	return difference == 0;
 }
 
-static bool is_hello(const struct control *c, const struct jphase_hello *hello, ssize_t n)
+/* A message, and room for what a later version may add. */
+union message {
+	struct jphase_hello hello;
+	struct control_command_end end;
+	char bytes[512];
+};
+
+static bool is_hello(const struct jphase_hello *hello, ssize_t n)
 {
 	return n >= (ssize_t)sizeof(*hello) && hello->length >= sizeof(*hello) &&
-	       hello->abi_major == JPHASE_ABI_MAJOR &&
-	       hello->record_bytes == JPHASE_RECORD_BYTES && same_token(hello->token, c->token);
+	       hello->abi_major == JPHASE_ABI_MAJOR && hello->record_bytes == JPHASE_RECORD_BYTES;
+}
+
+/* Whose session it is may mark in it from outside. */
+static bool is_admitted(const struct control *c, const struct jphase_hello *hello,
+	const struct ucred *peer)
+{
+	if (same_token(hello->token, c->token))
+		return true;
+	return hello->flags & JPHASE_HELLO_MARK && (peer->uid == 0 || peer->uid == geteuid());
+}
+
+static bool read_mark(const union message *m, ssize_t n, struct job *job)
+{
+	struct jphase_mark *mark = &job->mark;
+	size_t at = m->hello.length;
+
+	if (at > (size_t)n || (size_t)n - at < sizeof(*mark))
+		return false;
+	memcpy(mark, m->bytes + at, sizeof(*mark));
+	job->kind = JOB_MARK;
+	job->pid = (pid_t)m->hello.pid;
+	job->clock_ns = m->hello.clock_ns;
+	return memchr(mark->name, '\0', sizeof(mark->name)) &&
+	       (mark->kind == JPHASE_NONE || mark->kind == JPHASE_PHASE ||
+		       mark->kind == JPHASE_MARK);
 }
 
 /* Descriptors sent along are closed by the kernel: no room is offered for them. */
 static void read_hello(struct control *c, int fd)
 {
-	struct jphase_hello hello;
+	union message m;
 	struct ucred peer = { .pid = 0 };
 	socklen_t size = sizeof(peer);
-	ssize_t n = recv(fd, &hello, sizeof(hello), MSG_DONTWAIT);
+	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
 	struct job job = { .kind = JOB_REGISTER, .fd = fd };
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (!is_hello(c, &hello, n) ||
-		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0) {
+	if (!is_hello(&m.hello, n) ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0 ||
+		!is_admitted(c, &m.hello, &peer)) {
 		drop_pending(c, fd, true);
 		return;
 	}
 	job.pid = peer.pid;
-	job.site = hello.site;
+	job.site = m.hello.site;
+	if (m.hello.flags & JPHASE_HELLO_MARK && !read_mark(&m, n, &job)) {
+		drop_pending(c, fd, true);
+		return;
+	}
 	drop_pending(c, fd, !jobs_post(c->jobs, &job));
 }
 
@@ -172,26 +212,44 @@ static void process_gone(struct control *c, int pidfd, uint64_t index)
 		watch(c, EPOLL_CTL_MOD, EPOLLIN | EPOLLONESHOT, TOPIC_PROCESS, pidfd, index);
 }
 
+/* Found in the program's output: many may come at once. */
+static void post_token(struct control *c, const struct job *job)
+{
+	for (int i = 0; i < MARK_PATIENCE_MS; i++) {
+		if (jobs_post(c->jobs, job))
+			return;
+		usleep(1000);
+	}
+	c->lost++;
+}
+
 /* The command's end; or the launcher's own, which leaves the status unknown. */
 static void read_launcher(struct control *c)
 {
-	struct control_command_end end;
-	ssize_t n = recv(c->launcher, &end, sizeof(end), MSG_DONTWAIT);
+	union message m;
+	ssize_t n = recv(c->launcher, &m, sizeof(m), MSG_DONTWAIT);
 	struct job job = {
 		.kind = JOB_COMMAND,
+		.fd = -1,
 		.status = RECORD_STATUS_UNKNOWN,
 		.user_us = VALUE_ABSENT,
 		.system_us = VALUE_ABSENT,
 		.peak_bytes = VALUE_ABSENT,
+		.lost = c->lost,
 	};
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n == (ssize_t)sizeof(end)) {
-		job.status = end.status;
-		job.user_us = end.user_us;
-		job.system_us = end.system_us;
-		job.peak_bytes = end.peak_bytes;
+	if (n == (ssize_t)sizeof(m.end)) {
+		job.status = m.end.status;
+		job.user_us = m.end.user_us;
+		job.system_us = m.end.system_us;
+		job.peak_bytes = m.end.peak_bytes;
+		job.lost += m.end.lost;
+	} else if (is_hello(&m.hello, n)) {
+		if (read_mark(&m, n, &job))
+			post_token(c, &job);
+		return;
 	}
 	if (jobs_post(c->jobs, &job))
 		epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->launcher, NULL);

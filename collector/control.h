@@ -27,10 +27,10 @@ int control_watch(struct control *c, int pidfd, uint64_t index);
 /* Ends the thread.  Takes NULL, returns NULL. */
 struct control *control_stop(struct control *c);
 
-/* What `jphase run` tells when its command has ended. */
+/* What `jphase run` tells when its command has ended; until then it may send markers. */
 struct control_command_end {
 	int32_t status; /* as wait() gives it */
-	uint32_t reserved;
+	uint32_t lost;	/* tokens that could not be sent */
 	uint64_t user_us;
 	uint64_t system_us;
 	uint64_t peak_bytes;

@@ -35,6 +35,7 @@ struct decoded_header {
 	char *cpu;
 	char *command; /* arguments, a space between them */
 	char *mode;
+	char *token_pattern; /* or NULL */
 	uint64_t cpus;
 	uint64_t started_us;
 	uint64_t clock_ns;

@@ -34,8 +34,8 @@ static void check_mount(const struct reader_env *env, struct finding *ret)
 		return;
 	}
 	finding_set(ret, v1 ? HEALTH_LIMITED : HEALTH_OK, "mounted at %.300s%s%s%s", mount.path,
-		v1 ? "; this is a hybrid host: version 1 has " : "", controllers_names(v1, "", ", ", names),
-		v1 ? ", which are missing here" : "");
+		v1 ? "; this is a hybrid host: version 1 has " : "",
+		controllers_names(v1, "", ", ", names), v1 ? ", which are missing here" : "");
 	if (v1)
 		finding_fix(ret, "add to the kernel's command line: %s",
 			access("/run/systemd/system", F_OK) == 0
@@ -63,7 +63,8 @@ static void check_controllers(const struct reader_env *env, struct finding *ret)
 		finding_set(ret, HEALTH_OK, "cpu, memory, io and pids are enabled");
 	else if (lacking)
 		finding_set(ret, HEALTH_LIMITED, "not enabled for groups here: %s (%s)",
-			controllers_names(lacking, "", ", ", names), controllers_gives(lacking, gives));
+			controllers_names(lacking, "", ", ", names),
+			controllers_gives(lacking, gives));
 	else
 		finding_set(ret, HEALTH_LIMITED, "not in this hierarchy%s: %s (%s)",
 			controllers_on_v1(env) ? " but in version 1" : "",

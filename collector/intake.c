@@ -163,8 +163,10 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 	const struct jphase_record *rec = &s->batch[index].record;
 	struct process *p = b->item[index].process;
 
-	s->markers += rec->kind != JPHASE_NOTICE && rec->kind != JPHASE_EXIT;
-	s->phases += rec->kind == JPHASE_PHASE;
+	if (!p->calibrates) {
+		s->markers += rec->kind != JPHASE_NOTICE && rec->kind != JPHASE_EXIT;
+		s->phases += rec->kind == JPHASE_PHASE;
+	}
 	if (rec->kind == JPHASE_NOTICE) {
 		record_notice(s, p, rec);
 		return;
@@ -257,6 +259,29 @@ size_t intake_batch(struct session *s)
 	snapshot_record(s, &b.shot);
 	record_batch(s, &b, done);
 	return b.count;
+}
+
+void intake_marks(struct session *s, struct process *const *processes, size_t count)
+{
+	struct batch b;
+	uint64_t done;
+
+	b.count = count;
+	b.shot.processes = b.shot.threads = b.shot.shots = 0;
+	for (size_t i = 0; i < count; i++) {
+		b.item[i] = (struct item){ .process = processes[i] };
+		if (boundary_of(&s->batch[i]) == BOUNDARY_PROCESS)
+			snapshot_include(&b.shot, processes[i]);
+	}
+	if (b.shot.processes)
+		snapshot_read_critical(s, &b.shot);
+	done = now_ns();
+	/* The program was not even asked to wait. */
+	b.unwaited = true;
+	if (b.shot.processes)
+		snapshot_read_others(s, &b.shot);
+	snapshot_record(s, &b.shot);
+	record_batch(s, &b, done);
 }
 
 void intake_drain(struct session *s)

@@ -11,4 +11,10 @@ size_t intake_batch(struct session *s);
 /* Takes until the ring is empty or has been emptied a few times over. */
 void intake_drain(struct session *s);
 
+/*
+ * Takes markers that did not come through the ring: the first records of
+ * session.batch, of these processes, no more than a snapshot can cover.
+ */
+void intake_marks(struct session *s, struct process *const *processes, size_t count);
+
 #endif

@@ -26,12 +26,12 @@ bool jobs_post(struct jobs *jobs, const struct job *job)
 	return posted;
 }
 
-bool jobs_take(struct jobs *jobs, struct job *ret)
+static bool take(struct jobs *jobs, bool marks_only, struct job *ret)
 {
 	bool taken = false;
 
 	pthread_mutex_lock(&jobs->lock);
-	if (jobs->count) {
+	if (jobs->count && (!marks_only || jobs->job[jobs->first].kind == JOB_MARK)) {
 		*ret = jobs->job[jobs->first];
 		jobs->first = (jobs->first + 1) % JOBS_ROOM;
 		jobs->count--;
@@ -39,6 +39,16 @@ bool jobs_take(struct jobs *jobs, struct job *ret)
 	}
 	pthread_mutex_unlock(&jobs->lock);
 	return taken;
+}
+
+bool jobs_take(struct jobs *jobs, struct job *ret)
+{
+	return take(jobs, false, ret);
+}
+
+bool jobs_take_mark(struct jobs *jobs, struct job *ret)
+{
+	return take(jobs, true, ret);
 }
 
 bool jobs_pending(struct jobs *jobs)

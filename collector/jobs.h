@@ -18,6 +18,7 @@ enum job_kind {
 	JOB_GONE,     /* index: a process has ended */
 	JOB_COMMAND,  /* `jphase run` has seen its command end: status and times */
 	JOB_STOP,     /* end the session now */
+	JOB_MARK,     /* a marker from outside; fd: where the answer goes, or -1 */
 };
 
 struct job {
@@ -30,6 +31,9 @@ struct job {
 	uint64_t user_us;
 	uint64_t system_us;
 	uint64_t peak_bytes;
+	uint64_t lost; /* of a command's end: tokens */
+	uint64_t clock_ns;
+	struct jphase_mark mark;
 };
 
 #define JOBS_ROOM 1024
@@ -49,6 +53,8 @@ bool jobs_post(struct jobs *jobs, const struct job *job);
 
 /* Marker thread. */
 bool jobs_take(struct jobs *jobs, struct job *ret);
+/* The same if the next one is a marker. */
+bool jobs_take_mark(struct jobs *jobs, struct job *ret);
 bool jobs_pending(struct jobs *jobs);
 
 #endif

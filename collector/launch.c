@@ -124,6 +124,29 @@ struct clone_into {
 		set_tid_size, cgroup;
 };
 
+/*
+ * The program is born with that output: the collector looks at it before the
+ * program has run at all.
+ */
+static int set_output(int fd)
+{
+	int before, err;
+
+	if (fd < 0)
+		return -1;
+	before = SYS_RESULT(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+	err = before < 0 ? before : SYS_RESULT(dup2(fd, STDOUT_FILENO));
+	return err < 0 ? -1 : before;
+}
+
+static void restore_output(int before)
+{
+	if (before < 0)
+		return;
+	dup2(before, STDOUT_FILENO);
+	close(before);
+}
+
 /* A fork whose child is in the cgroup from its birth, where the kernel can do that. */
 static pid_t fork_into(struct launch *l)
 {
@@ -142,7 +165,7 @@ static pid_t fork_into(struct launch *l)
 
 int launch_hold(struct launch *l)
 {
-	int gate[2], outcome[2], err;
+	int gate[2], outcome[2], output, err;
 
 	err = SYS_RESULT(pipe2(gate, O_CLOEXEC));
 	if (err < 0)
@@ -153,6 +176,7 @@ int launch_hold(struct launch *l)
 		close(gate[1]);
 		return err;
 	}
+	output = set_output(l->output);
 	l->pid = fork_into(l);
 	if (l->pid == 0) {
 		close(gate[1]);
@@ -163,6 +187,7 @@ int launch_hold(struct launch *l)
 		_exit(EXIT_RUN_NOT_FOUND);
 	}
 	err = l->pid < 0 ? -errno : 0;
+	restore_output(output);
 	close(gate[0]);
 	close(outcome[1]);
 	l->gate = gate[1];
@@ -191,7 +216,7 @@ static int send_command(const struct launch *l)
 	return err;
 }
 
-static int say_hello(const struct launch *l, uint32_t flags)
+static int say_hello(const struct launch *l, uint32_t flags, pid_t pid)
 {
 	struct jphase_hello hello = {
 		.length = sizeof(hello),
@@ -199,8 +224,8 @@ static int say_hello(const struct launch *l, uint32_t flags)
 		.abi_minor = JPHASE_ABI_MINOR,
 		.clock_ns = now_ns(),
 		.record_bytes = JPHASE_RECORD_BYTES,
-		.flags = JPHASE_HELLO_LAUNCH | flags,
-		.pid = (uint32_t)l->pid,
+		.flags = flags,
+		.pid = (uint32_t)pid,
 	};
 
 	return send(l->collector, &hello, sizeof(hello), MSG_NOSIGNAL) < 0 ? -errno : 0;
@@ -252,7 +277,7 @@ int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
 	if (!config.cgroup)
 		return 0;
 	/* If it could not be sent, no welcome comes either. */
-	(void)say_hello(l, JPHASE_HELLO_GROUP);
+	(void)say_hello(l, JPHASE_HELLO_LAUNCH | JPHASE_HELLO_GROUP, 0);
 	err = await_welcome(l, &welcome, &l->group, ret_error);
 	if (err < 0)
 		return err;
@@ -266,8 +291,10 @@ int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
 	struct jphase_welcome welcome;
 	int err;
 
-	if (say_hello(l, (l->privileged ? JPHASE_HELLO_PRIVILEGED : 0) |
-				 (l->placed ? JPHASE_HELLO_PLACED : 0)) == 0)
+	if (say_hello(l,
+		    JPHASE_HELLO_LAUNCH | (l->privileged ? JPHASE_HELLO_PRIVILEGED : 0) |
+			    (l->placed ? JPHASE_HELLO_PLACED : 0),
+		    l->pid) == 0)
 		(void)send_command(l);
 	err = await_welcome(l, &welcome, NULL, ret_error);
 	if (err < 0)
@@ -275,6 +302,21 @@ int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
 	memcpy(ret_session, welcome.session, JPHASE_SESSION_ROOM);
 	l->group = sys_close(l->group);
 	return 0;
+}
+
+int launch_attach(struct launch *l, const pid_t *pids, size_t count,
+	char ret_error[LAUNCH_ERROR_ROOM])
+{
+	struct jphase_welcome welcome;
+	uint32_t others[JPHASE_ATTACH_MAX + 1];
+
+	for (size_t i = 1; i < count; i++)
+		others[i - 1] = (uint32_t)pids[i];
+	/* It comes as a message of its own, which must not be empty. */
+	others[count - 1] = 0;
+	if (say_hello(l, JPHASE_HELLO_ATTACH, pids[0]) == 0)
+		(void)send(l->collector, others, count * sizeof(others[0]), MSG_NOSIGNAL);
+	return await_welcome(l, &welcome, NULL, ret_error);
 }
 
 int launch_release(struct launch *l, const char *session)

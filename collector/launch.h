@@ -25,6 +25,7 @@ struct launch {
 	const struct identity *identity;
 	const char *preload; /* path of the library, or NULL: nothing is preloaded */
 	bool privileged;
+	int output; /* becomes the program's standard output; -1: it has ours */
 
 	int collector; /* socket */
 	int group;     /* the folder of the cgroup to start the program in; -1: none */
@@ -57,6 +58,13 @@ int launch_hold(struct launch *l);
 
 /* Lets the collector open its counters; a refusal's sentence goes to ret_error. */
 int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
+	char ret_error[LAUNCH_ERROR_ROOM]);
+
+/*
+ * Lets the collector open the counters of processes that are running.  The
+ * first one is the session's.
+ */
+int launch_attach(struct launch *l, const pid_t *pids, size_t count,
 	char ret_error[LAUNCH_ERROR_ROOM]);
 
 /* Releases it.  -errno of its exec. */

@@ -4,13 +4,16 @@
 #include <stdatomic.h>
 #include <sys/file.h>
 
+#include "calibrate.h"
 #include "intake.h"
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "marks.h"
 #include "snapshot.h"
 
 #define HOUSEKEEPING_NS (100 * NSEC_PER_MSEC)
 #define LINGER_NS	NSEC_PER_SEC
+#define EXEC_NS		(50 * NSEC_PER_MSEC)
 #define SWEEP_NS	NSEC_PER_SEC
 #define BLOCKED_NS	NSEC_PER_MSEC
 #define FLUSH_NS	(2 * NSEC_PER_SEC)
@@ -42,6 +45,7 @@ static void command_ended(struct session *s, const struct job *job)
 	s->launched = job->status != RECORD_STATUS_UNKNOWN;
 	s->command = *job;
 	s->command_ended_ns = now_ns();
+	s->outside_lost += job->lost;
 	for (size_t i = 0; i < s->processes.count; i++)
 		if (s->processes.live[i]->first && s->processes.live[i]->gone) {
 			session_bury(s, s->processes.live[i]);
@@ -87,6 +91,7 @@ static void do_job(struct session *s, const struct job *job)
 		command_ended(s, job);
 		break;
 	case JOB_STOP: s->stopping = true; break;
+	case JOB_MARK: marks_take(s, job); break;
 	}
 }
 
@@ -160,7 +165,7 @@ static size_t count_confirmed(const struct session *s)
 /* Asked once per housekeeping interval, and at once when the last process has ended. */
 static bool is_over(struct session *s, uint64_t now, bool ask)
 {
-	if (s->stopping)
+	if (s->stopping || (s->attached && s->command_ended_ns))
 		return true;
 	if (s->launched) {
 		if (!s->command_ended_ns)
@@ -168,7 +173,10 @@ static bool is_over(struct session *s, uint64_t now, bool ask)
 		if (now - s->command_ended_ns >= s->config->grace_ns)
 			return true;
 	}
-	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared);
+	if (s->calibration.pid > 0)
+		return !calibrate(s, now);
+	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared) &&
+		!calibrate(s, now);
 }
 
 static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sample)
@@ -253,12 +261,27 @@ void loop_run(struct session *s)
 	complete(s);
 }
 
+/*
+ * For a forked child that is just now in an exec.  A launcher waits for us,
+ * and is held up only where its command has left other processes.
+ */
+static uint64_t linger_ns(const struct session *s)
+{
+	if (s->attached)
+		return 0;
+	if (!s->launched)
+		return LINGER_NS;
+	if (s->processes.next_index < 2)
+		return 0;
+	return MIN(EXEC_NS, saturating_sub(s->command_ended_ns + s->config->grace_ns, now_ns()));
+}
+
 bool loop_linger(struct session *s)
 {
-	uint64_t until = now_ns() + LINGER_NS;
+	uint64_t until = now_ns() + linger_ns(s);
 	struct job job;
 
-	if (s->stopping || s->launched)
+	if (s->stopping)
 		return false;
 	for (uint64_t now = now_ns(); now < until; now = now_ns()) {
 		if (!jobs_pending(&s->jobs)) {
@@ -267,6 +290,8 @@ bool loop_linger(struct session *s)
 		}
 		if (!jobs_take(&s->jobs, &job) || job.kind != JOB_REGISTER) {
 			s->stopping |= job.kind == JOB_STOP;
+			if (job.kind == JOB_MARK)
+				marks_refuse(&job);
 			continue;
 		}
 		if (shared_renew_presence(&s->shared) < 0) {

@@ -217,7 +217,7 @@ static void pack_clocks(msgpack_packer *pk)
 
 void pack_header(msgpack_packer *pk, const struct recorder_header *h)
 {
-	msgpack_pack_map(pk, 19);
+	msgpack_pack_map(pk, 20);
 	pack_key_text(pk, "format", SCHEMA_FORMAT);
 	pack_key_number(pk, "version", SCHEMA_VERSION);
 	pack_key_text(pk, "jphase", JPHASE_VERSION);
@@ -226,6 +226,7 @@ void pack_header(msgpack_packer *pk, const struct recorder_header *h)
 	pack_command(pk, h->command, h->command_bytes);
 	pack_clocks(pk);
 	pack_key_text(pk, "mode", h->mode);
+	pack_key_text(pk, "token_pattern", h->token_pattern);
 	pack_key_number(pk, "poll_ns", h->poll_ns);
 	pack_key_number(pk, "interval_ns", h->interval_ns);
 	pack_key_number(pk, "pid", (uint64_t)h->pid);

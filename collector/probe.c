@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +126,7 @@ int probe_prepare(struct probe *ret, char ret_reason[READER_REASON_ROOM])
 	}
 	close(events);
 	remove_stale(fd);
-	*ret = (struct probe){ .tracefs = fd };
+	*ret = (struct probe){ .tracefs = fd, .anchor = -1 };
 	return 0;
 }
 
@@ -184,6 +185,27 @@ static int check_site(pid_t pid, const struct site *site)
 	return n == (ssize_t)sizeof(nop) && memcmp(found, nop, sizeof(nop)) == 0 ? 0 : -ENOEXEC;
 }
 
+/*
+ * The kernel takes tens of milliseconds to set a probe up for its first event
+ * and to give it up after its last.  This event of our own is the first and the
+ * last, opened beside the work and closed after it.
+ */
+static void *open_anchor(void *data)
+{
+	struct probe *p = data;
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = p->id,
+		.disabled = 1,
+	};
+
+	/* On the first thread: an event goes with the thread that it is on. */
+	p->anchor = (int)SYS_RESULT(
+		syscall(SYS_perf_event_open, &attr, getpid(), -1, -1, PERF_FLAG_FD_CLOEXEC));
+	return NULL;
+}
+
 int probe_define(struct probe *p, pid_t pid, uint64_t address)
 {
 	char text[256], path[PROBE_GROUP_ROOM + 32];
@@ -207,7 +229,9 @@ int probe_define(struct probe *p, pid_t pid, uint64_t address)
 	snprintf(path, sizeof(path), "events/%s/" OWN_EVENT "/id", p->group);
 	err = read_text(p->tracefs, path, text, sizeof(text));
 	p->id = err < 0 ? 0 : strtoull(text, NULL, 10);
-	if (!p->id)
+	if (p->id)
+		p->opening = pthread_create(&p->opener, NULL, open_anchor, p) == 0;
+	else
 		probe_remove(p);
 	return p->id ? 0 : err < 0 ? err : -EIO;
 }
@@ -216,6 +240,10 @@ void probe_remove(struct probe *p)
 {
 	char text[PROBE_GROUP_ROOM + 32];
 
+	if (p->opening)
+		pthread_join(p->opener, NULL);
+	p->opening = false;
+	p->anchor = sys_close(p->anchor);
 	if (p->group[0]) {
 		snprintf(text, sizeof(text), "-:%s/" OWN_EVENT "\n", p->group);
 		write_definition(p->tracefs, text);

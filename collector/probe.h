@@ -7,6 +7,8 @@
 #ifndef COLLECTOR_PROBE_H
 #define COLLECTOR_PROBE_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,6 +18,9 @@
 
 struct probe {
 	int tracefs;                  /* directory, or -1 */
+	int anchor;                   /* an event of ours that keeps the probe registered */
+	pthread_t opener;             /* of the anchor */
+	bool opening;
 	uint64_t id;                  /* 0: not defined yet */
 	char group[PROBE_GROUP_ROOM]; /* of the definition; "": none */
 };

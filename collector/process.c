@@ -161,10 +161,8 @@ int process_open(struct process *p, struct source_list *sources,
 	return 0;
 }
 
-void process_close(struct process *p)
+static void process_close(struct process *p)
 {
-	if (!p)
-		return;
 	for (size_t i = 0; i < SOURCE_MAX; i++)
 		if (p->reader[i])
 			p->reader[i]->ops->close(p->reader[i]);
@@ -173,19 +171,14 @@ void process_close(struct process *p)
 	free(p);
 }
 
-struct process *process_take(struct process_table *t, struct process *p)
+void process_remove(struct process_table *t, struct process *p)
 {
 	for (size_t i = 0; i < t->count; i++)
 		if (t->live[i] == p) {
 			t->live[i] = t->live[--t->count];
 			break;
 		}
-	return p;
-}
-
-void process_remove(struct process_table *t, struct process *p)
-{
-	process_close(process_take(t, p));
+	process_close(p);
 }
 
 void process_table_clear(struct process_table *t)

@@ -23,6 +23,7 @@ struct process {
 	bool first;
 	bool confirmed;	   /* proven to be ours: it may have counters */
 	bool marked;
+	bool calibrates; /* it is ours, and shows what markers cost */
 	bool ended;	   /* its last boundary was its own exit marker */
 	bool gone;
 	uint64_t seen_ns;  /* of its last marker */
@@ -69,13 +70,7 @@ struct process *process_add(struct process_table *t);
 int process_open(struct process *p, struct source_list *sources,
 	const struct reader_target *target, char (*ret_reasons)[READER_REASON_ROOM]);
 
-/* Takes it from the table; it is the caller's then. */
-struct process *process_take(struct process_table *t, struct process *p);
-
-/* Takes NULL. */
-void process_close(struct process *p);
-
-/* Both. */
+/* Closes everything and takes it from the table. */
 void process_remove(struct process_table *t, struct process *p);
 void process_table_clear(struct process_table *t);
 

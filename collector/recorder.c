@@ -248,6 +248,16 @@ static void cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
+/* Room for what comes between two writes: no marker has to wait for more. */
+static int buffer_reserve(msgpack_sbuffer *buf)
+{
+	buf->data = malloc(2 * WRITE_BYTES);
+	if (!buf->data)
+		return -ENOMEM;
+	buf->alloc = 2 * WRITE_BYTES;
+	return 0;
+}
+
 int recorder_open(int fd, bool sync, struct recorder **ret)
 {
 	struct recorder *r;
@@ -268,7 +278,11 @@ int recorder_open(int fd, bool sync, struct recorder **ret)
 	msgpack_sbuffer_init(&r->back);
 	msgpack_packer_init(&r->packer, &r->front, msgpack_sbuffer_write);
 
-	err = SYS_RESULT(fstat(fd, &st));
+	err = buffer_reserve(&r->front);
+	if (err == 0)
+		err = buffer_reserve(&r->back);
+	if (err == 0)
+		err = SYS_RESULT(fstat(fd, &st));
 	if (err == 0) {
 		r->regular = S_ISREG(st.st_mode);
 		err = writer_start(r);

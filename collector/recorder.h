@@ -36,6 +36,7 @@ struct recorder_header {
 	pid_t pid;
 	const struct recorder_reader *readers;
 	size_t reader_count;
+	const char *token_pattern; /* or NULL */
 };
 
 struct record_marker {

@@ -7,7 +7,10 @@
 #include "jphase/abi.h"
 
 const struct schema_layout schema_layouts[] = {
-	/* how: "first", "exec", "fork"; absent: why it has no counters, or nil. */
+	/*
+	 * how: "first", "exec", "fork", "attach", "calibration"; absent: why it
+	 * has no counters, or nil.
+	 */
 	{ SCHEMA_PROCESS, "process", "time_ns process pid parent name how absent" },
 	/*
 	 * kind: "phase", "begin", "end", "mark", "value", "exit", or its number.

@@ -11,6 +11,7 @@
  *   format "jphase", version 1, jphase (program version), host, kernel, cpu,
  *   cpus, command (array of strings), started_us (since the epoch),
  *   clock_ns (CLOCK_MONOTONIC at that instant), mode "sync" or "async",
+ *   token_pattern (nil, or the expression whose matches in standard output are phases),
  *   poll_ns, interval_ns, pid, ring_records,
  *   readers: array of maps { name, critical, absent (nil, or the reason) },
  *   metrics: array of maps { reader, name, unit, kind, scope, group, part,

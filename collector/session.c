@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "calibrate.h"
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "sigspec.h"
@@ -88,7 +90,7 @@ int session_prepare(struct session *s, const struct config *chosen,
 			.idle_ns = chosen->idle_ns, .interval_ns = chosen->interval_ns,
 			.perf_cgroup = chosen->scope == PERF_OF_CGROUP, .cpus = chosen->cpus,
 			.reset_peak = chosen->reset_peak },
-		.probe.tracefs = -1,
+		.probe = { .tracefs = -1, .anchor = -1 },
 		.shared = { .ring_fd = -1, .page_fd = -1, .presence_fd = -1 },
 		.welcome = {
 			.length = sizeof(s->welcome),
@@ -202,12 +204,13 @@ static int open_readers(struct session *s, struct process *p, bool on_exec,
 	struct reader_target target = target_of(s, p->pid, on_exec);
 	int err;
 
-	open_shared_readers(s, &target, reasons);
+	/* perf first: it needs the most descriptors, and no other can stand in for it. */
 	err = process_open(p, &s->sources, &target, reasons);
 	if (err == -ESRCH) {
 		snprintf(ret_error, SESSION_ERROR_ROOM, "the program has already ended");
 		return err;
 	}
+	open_shared_readers(s, &target, reasons);
 	err = source_describe(&s->sources, p->reader, reasons, ret_error);
 	if (err < 0)
 		return err;
@@ -245,6 +248,7 @@ static int write_header(struct session *s, const struct session_start *start)
 		.pid = start->pid,
 		.readers = readers,
 		.reader_count = s->sources.count,
+		.token_pattern = s->config->token_pattern,
 	});
 }
 
@@ -301,6 +305,31 @@ static uint32_t flags_of(const struct session *s)
 	       (s->regions ? JPHASE_SESSION_REGIONS : 0);
 }
 
+/* Where the first process writes to: the lines of others are not looked at. */
+static void mark_output(struct session *s, pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/1", (int)pid);
+	if (!s->config->token_pattern || stat(path, &st) < 0)
+		return;
+	s->shared.page->output_device = st.st_dev;
+	s->shared.page->output_inode = st.st_ino;
+}
+
+static void attach_others(struct session *s, const struct session_start *start, uint64_t since_ns)
+{
+	if (!start->attached)
+		return;
+	for (size_t i = 0; i < start->other_count; i++)
+		session_join(s, (pid_t)start->others[i], "attach", now_ns());
+	session_note(s, NULL,
+		"attaching took %.1f ms; what a thread did that another one started just then may "
+		"be missing",
+		(double)(now_ns() - since_ns) / NSEC_PER_MSEC);
+}
+
 static void note_signals(struct session *s)
 {
 	bool merges = false;
@@ -328,6 +357,7 @@ static void note_group(struct session *s)
 int session_begin(struct session *s, const struct session_start *start, int launcher,
 	char ret_error[SESSION_ERROR_ROOM])
 {
+	uint64_t since_ns = now_ns();
 	struct process_facts facts;
 	struct process *p;
 	int err;
@@ -353,6 +383,8 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	}
 
 	s->launched = start->launched;
+	s->attached = start->attached;
+	mark_output(s, start->pid);
 	p->pid = start->pid;
 	p->as_named = facts.inner;
 	p->first = p->confirmed = true;
@@ -376,6 +408,7 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	if (s->not_exact[0])
 		session_note(s, NULL, "not exact: %s", s->not_exact);
 	control_watch(s->control, p->pidfd, p->index);
+	attach_others(s, start, since_ns);
 	return 0;
 }
 
@@ -458,6 +491,7 @@ static struct process *join(struct session *s, pid_t pid, const struct process_f
 	p->pid = pid;
 	p->as_named = facts->inner;
 	p->confirmed = true;
+	p->calibrates = calibrate_is(s, pid);
 	snprintf(p->name, sizeof(p->name), "%s", facts->name);
 	err = process_open(p, &s->sources, &target, reasons);
 	if (err == -ESRCH)
@@ -471,6 +505,15 @@ static struct process *join(struct session *s, pid_t pid, const struct process_f
 	return p;
 }
 
+struct process *session_join(struct session *s, pid_t pid, const char *how, uint64_t time_ns)
+{
+	struct process_facts facts;
+
+	if (process_facts(pid, &facts) < 0 || facts.tgid != pid)
+		return NULL;
+	return join(s, pid, &facts, how, time_ns);
+}
+
 void session_register(struct session *s, const struct job *job)
 {
 	struct process *p = process_find_pid(&s->processes, job->pid);
@@ -479,7 +522,8 @@ void session_register(struct session *s, const struct job *job)
 	begin_sampling(s, job->pid, job->site);
 	/* The same pid after an exec keeps its group. */
 	if (!p && process_facts(job->pid, &facts) == 0)
-		p = join(s, job->pid, &facts, "exec", now_ns());
+		p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec",
+			now_ns());
 	if (p)
 		session_welcome(s, job->fd, p->first);
 	close(job->fd);
@@ -576,11 +620,7 @@ void session_bury(struct session *s, struct process *p)
 	recorder_exit(s->recorder, &exit);
 	if (p->confirmed)
 		consumer_bury(&s->consumer, p->as_named);
-	/* Closing a probe's last events takes the kernel a while: not now. */
-	if (p->first)
-		s->kept = process_take(&s->processes, p);
-	else
-		process_remove(&s->processes, p);
+	process_remove(&s->processes, p);
 }
 
 static void record_loss(struct session *s, const char *what, uint64_t count)
@@ -595,12 +635,12 @@ void session_record_losses(struct session *s)
 {
 	struct consumer_losses losses = consumer_take_losses(&s->consumer);
 
-	record_loss(s, "dropped", losses.dropped);
+	record_loss(s, "dropped", losses.dropped + s->outside_lost);
 	record_loss(s, "revoked", losses.revoked);
 	record_loss(s, "claim", losses.claims);
 	record_loss(s, "invalid", losses.invalid);
 	record_loss(s, "unknown", s->unknown);
-	s->unknown = 0;
+	s->unknown = s->outside_lost = 0;
 	record_loss(s, "backlog", recorder_take_dropped(s->recorder));
 }
 
@@ -621,7 +661,6 @@ void session_end(struct session *s)
 	s->group = cgroup_own_close(s->group);
 	s->control = control_stop(s->control);
 	process_table_clear(&s->processes);
-	process_close(s->kept);
 	probe_remove(&s->probe);
 	s->probe.tracefs = sys_close(s->probe.tracefs);
 	source_close(&s->sources);

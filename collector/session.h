@@ -54,9 +54,14 @@ struct session {
 	bool regions; /* begin and end have counters */
 	struct probe probe;
 	char not_exact[READER_REASON_ROOM]; /* why auto did not choose exact, or "" */
-	struct process *kept; /* the first process, buried; its counters are closed last */
 
+	struct {
+		pid_t pid; /* while it is under way */
+		uint64_t until_ns;
+		bool done;
+	} calibration;
 	bool launched;	    /* by `jphase run`, which tells when its command has ended */
+	bool attached;	    /* by `jphase attach`, which may go before the processes do */
 	bool stopping;
 	struct job command; /* its end; kind JOB_COMMAND once it is known */
 	uint64_t command_ended_ns;
@@ -65,6 +70,7 @@ struct session {
 	uint64_t markers;
 	uint64_t phases;
 	uint64_t lost;
+	uint64_t outside_lost; /* markers that did not come through the ring */
 	uint64_t unknown; /* records of kinds that we do not know */
 	uint64_t due_ns;  /* of the next housekeeping */
 	int unwritten;	  /* -errno: why the recording is not on the disk at its end */
@@ -75,6 +81,9 @@ struct session {
 struct session_start {
 	pid_t pid;	     /* the first process */
 	bool launched;	     /* it is stopped before its exec */
+	bool attached;	     /* it has been running without us */
+	const uint32_t *others; /* pids to attach to as well */
+	size_t other_count;
 	bool privileged;     /* the kernel will take its counters away at exec */
 	bool placed;	     /* it is in the group that the user chose */
 	uint64_t site;	     /* address of the library's probe site; 0: not loaded yet */
@@ -124,6 +133,9 @@ struct thread *session_thread(struct session *s, struct process *p, pid_t tid);
 
 /* A process that is ours but has not registered: a forked child, first seen at that time. */
 struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns);
+
+/* The process joins without having registered: how as in the recording.  NULL: it cannot. */
+struct process *session_join(struct session *s, pid_t pid, const char *how, uint64_t time_ns);
 
 /* Takes the last snapshot, records the end, forgets the process. */
 void session_bury(struct session *s, struct process *p);

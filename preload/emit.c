@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "internal/name.h"
 #include "internal/ring.h"
 #include "internal/sys.h"
 #include "internal/util.h"
@@ -72,37 +73,6 @@ static pid_t identify(void)
 	self.met = false;
 	self.pid = pid;
 	return pid;
-}
-
-static uint32_t hash(const char *s)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 16777619u;
-	return h;
-}
-
-/* Longer names end in '~' and a hash of the whole, so that different ones stay different. */
-static void copy_name(char *to, const char *name)
-{
-	const size_t limit = 70;
-	size_t n = strnlen(name, limit + 1);
-	uint32_t h;
-
-	if (n <= limit) {
-		memcpy(to, name, n + 1);
-		return;
-	}
-	n = limit;
-	while (n > limit - 4 && ((uint8_t)name[n] & 0xc0) == 0x80)
-		n--;
-	memcpy(to, name, n);
-	to[n++] = '~';
-	h = hash(name);
-	for (int shift = 28; shift >= 0; shift -= 4)
-		to[n++] = "0123456789abcdef"[h >> shift & 15];
-	to[n] = '\0';
 }
 
 /* The kernel marks the word when the collector dies, however it dies. */
@@ -226,7 +196,12 @@ static bool is_region(enum jphase_kind kind)
  * Nothing but the trap: a longer instruction would be replaced by a call that
  * forked children cannot make.
  */
-__attribute__((noinline, noclone)) void jphase_probe_site(uint64_t position)
+#if defined(__clang__)
+__attribute__((noinline))
+#else
+__attribute__((noinline, noclone))
+#endif
+void jphase_probe_site(uint64_t position)
 {
 	__asm__ volatile("nop" : : "r"(position) : "memory");
 }
@@ -313,10 +288,9 @@ static void prepare(struct jphase_record *rec, const struct marker *marker)
 	rec->kind = (uint8_t)marker->kind;
 	rec->flags = marker->flags;
 	rec->reserved = 0;
-	if (name && name[0])
-		copy_name(rec->name, name);
-	else
-		copy_name(rec->name, marker->kind == JPHASE_END ? "" : "(unnamed)");
+	if (!name || !name[0])
+		name = marker->kind == JPHASE_END ? "" : "(unnamed)";
+	name_copy(rec->name, name);
 }
 
 /* How long a marker of that kind waits for its counters. */

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -102,6 +104,19 @@ static void register_process(const struct shim_config *config)
 	signals_install(&welcome);
 }
 
+/*
+ * Lines of standard output are markers: they must not wait for others.  Only
+ * where it is the pipe that is looked at; whoever buffers by himself is late.
+ */
+static void pass_lines_on(void)
+{
+	struct stat st;
+
+	if (shim.ring && shim.page->output_inode && fstat(STDOUT_FILENO, &st) == 0 &&
+		st.st_dev == shim.page->output_device && st.st_ino == shim.page->output_inode)
+		setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	static struct shim_config config;
@@ -113,6 +128,7 @@ __attribute__((constructor)) static void begin(void)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	register_process(&config);
+	pass_lines_on();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	errno = saved_errno;
 }

@@ -15,9 +15,9 @@
 #include "readers/reader.h"
 #include "readers/reason.h"
 
-#define NOTE_ROOM    128
-#define PROC_PREFIX  "proc_"
-#define ROOT_PREFIX  "global_"
+#define NOTE_ROOM   128
+#define PROC_PREFIX "proc_"
+#define ROOT_PREFIX "global_"
 
 /* /proc/PID/cgroup; what goes beyond is not compared. */
 #define WHERE_ROOM 4096

@@ -89,7 +89,8 @@ const char *controllers_gives(unsigned set, char ret[CONTROLLERS_TEXT_ROOM])
 	return ret;
 }
 
-bool controllers_ancestor(const struct cgroup_place *place, size_t depth, char ret[CONTROLLERS_PATH_ROOM])
+bool controllers_ancestor(
+	const struct cgroup_place *place, size_t depth, char ret[CONTROLLERS_PATH_ROOM])
 {
 	size_t at = strlen(place->root_path);
 

@@ -20,8 +20,14 @@ struct cgroup_file {
 	bool resets; /* a write through our descriptor begins the peak anew, from Linux 6.12 on */
 };
 
-#define COUNTER(k, n, u) { .key = (k), .name = (n), .kind = METRIC_COUNTER, .unit = (u) }
-#define GAUGE(k, n, u)   { .key = (k), .name = (n), .kind = METRIC_GAUGE, .unit = (u) }
+#define COUNTER(k, n, u)                                                                           \
+	{                                                                                          \
+		.key = (k), .name = (n), .kind = METRIC_COUNTER, .unit = (u)                       \
+	}
+#define GAUGE(k, n, u)                                                                             \
+	{                                                                                          \
+		.key = (k), .name = (n), .kind = METRIC_GAUGE, .unit = (u)                         \
+	}
 #define PEAK(k, n, u)                                                                              \
 	{                                                                                          \
 		.key = (k), .name = (n), .kind = METRIC_PEAK, .unit = (u), .note = LIFETIME        \
@@ -218,8 +224,8 @@ static bool has_gauges(const struct cgroup_source *s)
 static void repeat_last(const struct cgroup_source *s, uint64_t values[CGROUP_KEYS_MAX])
 {
 	for (size_t i = 0; i < s->count; i++)
-		values[i] = cgroup_source_kind(s, i) == METRIC_PEAK_SINCE ? VALUE_ABSENT :
-									    s->last[i];
+		values[i] =
+			cgroup_source_kind(s, i) == METRIC_PEAK_SINCE ? VALUE_ABSENT : s->last[i];
 }
 
 static void source_read(struct cgroup_folder *f, struct cgroup_source *s, char *buffer,

@@ -28,14 +28,14 @@ struct cgroup_file;
 /* A file with those of its keys that are there. */
 struct cgroup_source {
 	const struct cgroup_file *file;
-	int fd;		      /* -1: the group has been removed */
-	bool resets;	      /* the kernel resets what we read, for us alone */
+	int fd;               /* -1: the group has been removed */
+	bool resets;          /* the kernel resets what we read, for us alone */
 	struct cgroup_io *io; /* NULL: no file of devices */
 	size_t count;
 	struct kfile_key key[CGROUP_KEYS_MAX];
 	const struct cgroup_key *metric[CGROUP_KEYS_MAX];
 	uint64_t past[CGROUP_KEYS_MAX]; /* what the groups before this one gave */
-	uint32_t rebase;		/* keys that have not been read in this group */
+	uint32_t rebase;                /* keys that have not been read in this group */
 	uint64_t last[CGROUP_KEYS_MAX];
 };
 

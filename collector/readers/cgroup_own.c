@@ -224,8 +224,8 @@ static void wake_perf(const struct cgroup_own *o)
 {
 	char names[CONTROLLERS_TEXT_ROOM], change[CONTROLLERS_TEXT_ROOM + 1];
 
-	if (perf_refusal(o) != -ENOENT ||
-		textfile_read(names, sizeof(names), "%s/cgroup.controllers", o->place.root_path) <= 0)
+	if (perf_refusal(o) != -ENOENT || textfile_read(names, sizeof(names),
+						  "%s/cgroup.controllers", o->place.root_path) <= 0)
 		return;
 	names[strcspn(names, " ")] = '\0';
 	snprintf(change, sizeof(change), "+%s", names);
@@ -273,8 +273,8 @@ static int make(struct cgroup_own *o, char ret_reason[READER_REASON_ROOM])
 	return stays_below(o, path, ret_reason);
 }
 
-static int find_path(struct cgroup_own *o, const char *where, bool create,
-	char ret_reason[READER_REASON_ROOM])
+static int find_path(
+	struct cgroup_own *o, const char *where, bool create, char ret_reason[READER_REASON_ROOM])
 {
 	char own[32];
 
@@ -289,8 +289,8 @@ static int find_path(struct cgroup_own *o, const char *where, bool create,
 	}
 	if (create && !strchr(where, '/') && !o->origin)
 		return -EXDEV;
-	o->place.group_path = create && !strchr(where, '/') ? join(o->origin, where) :
-								named_path(o, where);
+	o->place.group_path =
+		create && !strchr(where, '/') ? join(o->origin, where) : named_path(o, where);
 	return o->place.group_path ? 0 : -ENOMEM;
 }
 
@@ -331,8 +331,8 @@ int cgroup_own_open(const struct reader_env *env, const struct cgroup_choice *ch
 	if (err == 0)
 		err = find_path(o, choice->where, create, ret_reason);
 	if (err == 0)
-		err = create ? make(o, ret_reason) :
-			       stays_below(o, o->place.group_path, ret_reason);
+		err = create ? make(o, ret_reason)
+			     : stays_below(o, o->place.group_path, ret_reason);
 	if (err == 0)
 		o->fd = err = sys_open_dir(o->place.group_path);
 	if (err == -ENOTDIR)

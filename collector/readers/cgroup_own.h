@@ -19,7 +19,7 @@ struct cgroup_own;
 
 struct cgroup_choice {
 	const char *where; /* "create", "create=NAME" or a path */
-	bool attach;	   /* into an existing group too */
+	bool attach;       /* into an existing group too */
 };
 
 /*

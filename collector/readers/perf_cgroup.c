@@ -53,8 +53,8 @@ static int cpus_read(const struct reader_env *env, const char *which, struct pmu
 	char ret_reason[READER_REASON_ROOM])
 {
 	char text[4096];
-	int err = textfile_read(
-		text, sizeof(text), "%s/devices/system/cpu/%s", env->sys_root, which);
+	int err =
+		textfile_read(text, sizeof(text), "%s/devices/system/cpu/%s", env->sys_root, which);
 
 	if (err >= 0)
 		err = pmu_cpus_parse(text, ret);
@@ -83,7 +83,8 @@ static int cpus_check(const struct reader_env *env, const struct pmu_cpus *chose
 		if (cpus_have(online, cpu))
 			continue;
 		reason_set(ret_reason, "cannot count on CPU %d: %s", cpu,
-			cpus_have(&present, cpu) ? "it is offline" : "there is none of that number");
+			cpus_have(&present, cpu) ? "it is offline"
+						 : "there is none of that number");
 		err = -ENODEV;
 	}
 	pmu_cpus_clear(&present);
@@ -105,8 +106,8 @@ static int cpus_find(
 	}
 	err = pmu_cpus_parse(env->cpus, &chosen);
 	if (err < 0)
-		reason_set(ret_reason, "\"%.100s\" is no list of CPUs in rising order, such as 0-3,8",
-			env->cpus);
+		reason_set(ret_reason,
+			"\"%.100s\" is no list of CPUs in rising order, such as 0-3,8", env->cpus);
 	else
 		err = cpus_check(env, &chosen, &online, ret_reason);
 	pmu_cpus_clear(&online);
@@ -219,7 +220,8 @@ static void open_reason(const struct reader_env *env, const struct cgroup_place 
 	else if (err == -ENOENT)
 		missing_reason(env, place, ret_reason);
 	else if (err == -EBADF)
-		reason_set(ret_reason, "perf cannot count %.120s: it is no cgroup", place->group_path);
+		reason_set(
+			ret_reason, "perf cannot count %.120s: it is no cgroup", place->group_path);
 	else
 		reason_set(ret_reason, "cannot open the counters of the cgroup %.100s: %s",
 			place->group_path, strerror(-err));
@@ -242,8 +244,8 @@ static void perf_cgroup_close(struct reader *r)
 	free(p);
 }
 
-static void note_others(struct perf_cgroup *p, const struct reader_target *target,
-	const struct cgroup_place *place)
+static void note_others(
+	struct perf_cgroup *p, const struct reader_target *target, const struct cgroup_place *place)
 {
 	uint64_t others = 0;
 

@@ -39,8 +39,8 @@ struct procfs_metric {
 #define CHILDREN    "children count when they are waited for"
 #define ONE_PROCESS "of the process without its children"
 #define PSS_NOTE    "shared pages in parts; read now and then between the boundaries"
-#define ONE_THREAD "kept for each thread: counted while the process has only one, without children"
-#define LAGS       "within about 128 kB per CPU"
+#define ONE_THREAD  "kept for each thread: counted while the process has only one, without children"
+#define LAGS        "within about 128 kB per CPU"
 
 #define COUNTER(n, u, r, p, s, text)                                                               \
 	{                                                                                          \
@@ -59,19 +59,15 @@ struct procfs_metric {
 	}
 
 static const struct procfs_metric metrics[] = {
-	COUNTER("proc_user_time", UNIT_US, RAW_UTIME, RAW_CUTIME, TICK_US,
-		"10 ms steps"),
-	COUNTER("proc_system_time", UNIT_US, RAW_STIME, RAW_CSTIME, TICK_US,
-		"10 ms steps"),
+	COUNTER("proc_user_time", UNIT_US, RAW_UTIME, RAW_CUTIME, TICK_US, "10 ms steps"),
+	COUNTER("proc_system_time", UNIT_US, RAW_STIME, RAW_CSTIME, TICK_US, "10 ms steps"),
 	THREAD("proc_cpu_time", UNIT_NS, RAW_EXEC_NS),
 	COUNTER("proc_minor_faults", UNIT_COUNT, RAW_MINFLT, RAW_CMINFLT, 1, NULL),
 	COUNTER("proc_major_faults", UNIT_COUNT, RAW_MAJFLT, RAW_CMAJFLT, 1, NULL),
 	THREAD("proc_voluntary_switches", UNIT_COUNT, RAW_VOLUNTARY),
 	THREAD("proc_involuntary_switches", UNIT_COUNT, RAW_INVOLUNTARY),
-	COUNTER("proc_io_read_bytes", UNIT_BYTES, RAW_READ_BYTES, RAW_NONE, 1,
-		"from storage"),
-	COUNTER("proc_io_write_bytes", UNIT_BYTES, RAW_WRITE_BYTES, RAW_NONE, 1,
-		"to storage"),
+	COUNTER("proc_io_read_bytes", UNIT_BYTES, RAW_READ_BYTES, RAW_NONE, 1, "from storage"),
+	COUNTER("proc_io_write_bytes", UNIT_BYTES, RAW_WRITE_BYTES, RAW_NONE, 1, "to storage"),
 	GAUGE("proc_vm_size", UNIT_BYTES, RAW_VM_SIZE, RAW_NONE, RAW_NONE, NULL),
 	GAUGE("proc_rss", UNIT_BYTES, RAW_VM_RSS, RAW_NONE, RAW_NONE, LAGS),
 	GAUGE("proc_pss", UNIT_BYTES, RAW_PSS, RAW_NONE, RAW_NONE, PSS_NOTE),
@@ -329,8 +325,8 @@ static void absence_reason(
 		reason_set(ret_reason,
 			"it is read between the boundaries of phases only, and --interval is 0");
 	else if (m->raw == RAW_PSS)
-		file_reason("smaps_rollup", p->pss_error, "the kernel is older than 4.14",
-			ret_reason);
+		file_reason(
+			"smaps_rollup", p->pss_error, "the kernel is older than 4.14", ret_reason);
 	else if (p->files.error[file] < 0)
 		file_reason(facts->name, p->files.error[file], facts->missing, ret_reason);
 	else

@@ -97,9 +97,8 @@ void procfs_files_open(struct procfs_files *f, const char *proc_root, pid_t pid)
 void procfs_files_open_child(struct procfs_files *f, const char *proc_root, pid_t pid)
 {
 	for (enum procfs_file i = 0; i < FILE_COUNT; i++)
-		f->fd[i] = f->error[i] = procfs_file_facts[i].tree ?
-						 procfs_file_open(proc_root, i, pid) :
-						 -ENOENT;
+		f->fd[i] = f->error[i] =
+			procfs_file_facts[i].tree ? procfs_file_open(proc_root, i, pid) : -ENOENT;
 }
 
 int procfs_file_read(const struct procfs_files *f, enum procfs_file file, uint64_t raw[RAW_COUNT])

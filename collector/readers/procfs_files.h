@@ -66,7 +66,7 @@ struct procfs_file_facts {
 	enum raw first, last;
 	bool machine; /* of the machine, not of the process */
 	bool gauges;
-	bool tree;	     /* its numbers are added up over what the process starts */
+	bool tree;           /* its numbers are added up over what the process starts */
 	const char *missing; /* why a kernel may lack the file */
 };
 
@@ -90,8 +90,7 @@ int procfs_file_open(const char *proc_root, enum procfs_file file, pid_t pid);
  * Sets all numbers of the file, VALUE_ABSENT those that are not there.  A
  * process that has been waited for gives -ESRCH.
  */
-int procfs_file_read(
-	const struct procfs_files *f, enum procfs_file file, uint64_t raw[RAW_COUNT]);
+int procfs_file_read(const struct procfs_files *f, enum procfs_file file, uint64_t raw[RAW_COUNT]);
 
 void procfs_files_close(struct procfs_files *f);
 

@@ -26,7 +26,7 @@ struct member {
 	struct procfs_files files;
 	uint64_t last[RAW_COUNT];
 	uint64_t before[RAW_COUNT]; /* used before the tree was opened */
-	bool orphan;		    /* nobody in the tree will wait for it */
+	bool orphan;                /* nobody in the tree will wait for it */
 	bool gone;
 };
 
@@ -36,8 +36,8 @@ struct procfs_tree {
 	uint64_t interval_ns;
 	pid_t pid;
 	uint64_t opened; /* in clock ticks since the boot, as births are told */
-	bool followed;	 /* by the thread */
-	unsigned users;	 /* the thread, while it works on it, and the owner */
+	bool followed;   /* by the thread */
+	unsigned users;  /* the thread, while it works on it, and the owner */
 
 	pthread_mutex_t lock; /* of what follows; held for no longer than a few reads */
 	struct member *member;
@@ -323,16 +323,14 @@ static uint64_t pss_of(const char *proc_root, pid_t pid)
 	const struct kfile_key key = { .name = "Pss" };
 	char text[4096];
 	uint64_t pss = VALUE_ABSENT;
-	int size = textfile_read(
-		text, sizeof(text), "%s/%d/smaps_rollup", proc_root, (int)pid);
+	int size = textfile_read(text, sizeof(text), "%s/%d/smaps_rollup", proc_root, (int)pid);
 
 	if (size > 0)
 		(void)kfile_labelled(text, (size_t)size, &key, 1, &pss);
 	return pss;
 }
 
-static size_t members_list(
-	struct procfs_tree *t, pid_t pids[MEMBERS_MAX], uint64_t *ret_boundaries)
+static size_t members_list(struct procfs_tree *t, pid_t pids[MEMBERS_MAX], uint64_t *ret_boundaries)
 {
 	size_t count;
 

@@ -90,10 +90,21 @@ static void put_end(FILE *out, const struct line *l)
 	csv_field(out, l->row->next);
 }
 
-static void put_nothing(FILE *out, const struct line *l)
+static void put_start_line(FILE *out, const struct line *l)
 {
-	(void)out;
-	(void)l;
+	if (l->row->line)
+		put_number(out, l->row->line - 1);
+}
+
+static void put_end_line(FILE *out, const struct line *l)
+{
+	if (l->row->next_line)
+		put_number(out, l->row->next_line - 1);
+}
+
+static void put_pattern(FILE *out, const struct line *l)
+{
+	csv_field(out, line_run(l)->token_pattern);
 }
 
 static void put_timestamp(FILE *out, const struct line *l)
@@ -181,12 +192,12 @@ static const struct {
 	{ "metric_source", put_source },
 	{ "start_token", put_start },
 	{ "end_token", put_end },
-	{ "start_token_line", put_nothing },
-	{ "end_token_line", put_nothing },
+	{ "start_token_line", put_start_line },
+	{ "end_token_line", put_end_line },
 	{ "timestamp", put_timestamp },
 	{ "command", put_command },
 	{ "exit_code", put_exit_code },
-	{ "token_pattern", put_nothing },
+	{ "token_pattern", put_pattern },
 	{ "metric_quality", put_quality },
 	{ "metric_coverage", put_coverage },
 	{ "phase_duration_ns", put_ns },
@@ -209,7 +220,7 @@ static void put_line(FILE *out, const struct line *l)
 	putc('\n', out);
 }
 
-static bool put_column(FILE *out, struct line l, size_t column)
+static bool put_column(FILE *out, struct line l, size_t column, bool no_null)
 {
 	const struct column *c = &l.model->columns[column];
 	struct value v = model_value(l.model, l.row, column);
@@ -217,7 +228,7 @@ static bool put_column(FILE *out, struct line l, size_t column)
 	char quality[QUALITY_ROOM];
 	char coverage[NUMBER_ROOM] = "";
 
-	if (v.state == VALUE_MISSING)
+	if (v.state == VALUE_MISSING || (no_null && v.state == VALUE_NULL))
 		return false;
 	if (v.state == VALUE_COUNTED) {
 		value_number(&v, c->unit, number);
@@ -250,7 +261,6 @@ static void put_amount(FILE *out, struct line l, const struct amount *amount)
 
 static void csv_render(const struct model *m, const struct report_options *o, FILE *out)
 {
-	(void)o;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		fprintf(out, "%s%s", i ? ";" : "", fields[i].name);
 	putc('\n', out);
@@ -260,7 +270,7 @@ static void csv_render(const struct model *m, const struct report_options *o, FI
 		bool any = false;
 
 		for (size_t c = 0; c < m->column_count; c++)
-			any |= put_column(out, l, c);
+			any |= put_column(out, l, c, o->no_null);
 		for (const struct amount *a = l.row->amounts; a; a = a->next)
 			put_amount(out, l, a);
 		/* Its time alone is worth a line. */

@@ -7,6 +7,7 @@
 
 #include "internal/util.h"
 #include "jphase/abi.h"
+#include "report/cost.h"
 #include "report/phases.h"
 #include "report/regions.h"
 
@@ -104,6 +105,9 @@ static int on_process(void *data, const struct decoded_process *d)
 		return -ENOMEM;
 	if (str_eq(d->how, "exec"))
 		p->before = process_living(f, d->pid);
+	/* The user has named it: it is shown in any case. */
+	p->marked = str_eq(d->how, "attach");
+	p->calibrates = str_eq(d->how, "calibration");
 	p->in_total = fold_run(f)->processes == 0 || (p->before && p->before->in_total);
 	f->processes[d->process] = p;
 	fold_run(f)->processes++;
@@ -146,6 +150,8 @@ static int on_phase(struct fold *f, struct process *p, struct thread *thread,
 
 	boundary_drop(f, &p->exit);
 	p->has_exit = false;
+	if (p->current != MODEL_NONE)
+		f->model->rows[p->current].next_line = marker_line(m);
 	err = boundary_make(f, p, p->last_ns, m->snapshot, marker_waited(m), &b);
 	if (err < 0)
 		return err;
@@ -237,16 +243,36 @@ static int (*const marker_functions[])(struct fold *f, struct process *p, struct
 	[JPHASE_EXIT] = on_exit_marker,
 };
 
-/* A phase's own marker stands between phases; all others stand in one. */
+/* How long the thread's marker before it took is told by m. */
+static void marker_took(struct fold *f, struct thread *thread, const struct record_marker *m)
+{
+	if (thread->inside_phase != MODEL_NONE)
+		f->model->rows[thread->inside_phase].inside_ns += m->took_ns;
+	if (thread->inside_region != MODEL_NONE)
+		f->model->regions[thread->inside_region].inside_ns += m->took_ns;
+	if (thread->marked_region != MODEL_NONE)
+		f->model->regions[thread->marked_region].marker_ns += m->took_ns;
+	thread->inside_phase = thread->inside_region = thread->marked_region = MODEL_NONE;
+}
+
+/* A phase's own marker stands between phases; a region's around it. */
 static void marker_counts(struct fold *f, const struct process *p, struct thread *thread,
 	const struct record_marker *m)
 {
-	if (thread->inside != MODEL_NONE)
-		f->model->rows[thread->inside].inside_ns += m->took_ns;
-	thread->inside = m->kind == JPHASE_PHASE || m->kind == JPHASE_EXIT ? MODEL_NONE
-									    : p->current;
-	if (thread->inside != MODEL_NONE)
-		f->model->rows[thread->inside].inside++;
+	const struct open_region *around = thread->open;
+
+	if (m->kind == JPHASE_PHASE || m->kind == JPHASE_EXIT)
+		return;
+	if (around && m->kind == JPHASE_BEGIN)
+		around = around->outer;
+	if (p->current != MODEL_NONE) {
+		thread->inside_phase = p->current;
+		f->model->rows[p->current].inside++;
+	}
+	if (around) {
+		thread->inside_region = around->region;
+		f->model->regions[around->region].inside++;
+	}
 }
 
 static int on_marker(void *data, const struct record_marker *m)
@@ -255,6 +281,7 @@ static int on_marker(void *data, const struct record_marker *m)
 	struct process *p = process_at(f, m->process);
 	struct thread *thread;
 	const char *name;
+	int err = 0;
 
 	if (!p) {
 		fold_run(f)->invalid_records++;
@@ -269,10 +296,12 @@ static int on_marker(void *data, const struct record_marker *m)
 		return -ENOMEM;
 	phase_returned(f, thread, m);
 	region_returned(f, thread, m);
-	marker_counts(f, p, thread, m);
-	if (m->kind >= ARRAY_SIZE(marker_functions) || !marker_functions[m->kind])
-		return 0;
-	return marker_functions[m->kind](f, p, thread, m, name);
+	marker_took(f, thread, m);
+	if (m->kind < ARRAY_SIZE(marker_functions) && marker_functions[m->kind])
+		err = marker_functions[m->kind](f, p, thread, m, name);
+	if (err == 0)
+		marker_counts(f, p, thread, m);
+	return err;
 }
 
 /* --- the other records --- */
@@ -421,6 +450,7 @@ static int run_texts(struct run *run, struct pool *pool, const struct decoded_he
 	run->cpu = pool_put(pool, h->cpu);
 	run->command = pool_put(pool, h->command);
 	run->mode = pool_put(pool, h->mode);
+	run->token_pattern = h->token_pattern ? pool_put(pool, h->token_pattern) : NULL;
 	for (size_t i = 0; i < h->reader_count; i++) {
 		const struct decoded_reader *r = &h->readers[i];
 		struct absent_reader *absent = &run->absent[run->absent_count];
@@ -506,9 +536,10 @@ static void rows_finish(struct fold *f)
 
 		row->begin_ns = MAX(MIN(row->begin_ns, row->end_ns), row->entry_ns);
 		row->duration_ns = row->end_ns - row->begin_ns;
+		row->marker_ns = row->begin_ns - row->entry_ns;
 		if (p->in_total)
-			fold_run(f)->marker_ns += row->begin_ns - row->entry_ns;
-		if (!p->marked && !p->in_total)
+			fold_run(f)->marker_ns += row->marker_ns;
+		if (p->calibrates || (!p->marked && !p->in_total))
 			row->count = 0;
 	}
 }
@@ -530,8 +561,10 @@ int fold_finish(struct fold *f)
 	}
 	if (err == 0)
 		err = total_fill(f);
-	if (err == 0)
+	if (err == 0) {
 		rows_finish(f);
+		err = cost_take(f);
+	}
 	return err;
 }
 
@@ -545,6 +578,7 @@ int fold_open(struct model *m, size_t run, struct fold **ret)
 	f->model = m;
 	f->run = run;
 	f->first_row = m->row_count;
+	f->first_region = m->region_count;
 	err = threads_open(&f->threads);
 	if (err < 0) {
 		fold_close(f);

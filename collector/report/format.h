@@ -10,7 +10,8 @@
 
 struct report_options {
 	enum model_by by;
-	bool all; /* columns, also those that are of little use to most */
+	bool all;     /* columns, also those that are of little use to most */
+	bool no_null; /* leave out values that were not counted; JSON and CSV */
 	bool colour;
 	unsigned width; /* of the terminal */
 };
@@ -24,5 +25,7 @@ struct report_format {
 extern const struct report_format table_format;
 extern const struct report_format json_format;
 extern const struct report_format csv_format;
+extern const struct report_format csv_regions_format;
+extern const struct report_format quality_format; /* not in the list of formats */
 
 #endif

@@ -40,9 +40,12 @@ static void header_set(struct layout *l, const char *text, size_t cells)
 
 	if (utf8_string_width(text) > MAX(cells, (size_t)HEADER_PLAIN))
 		at = break_at(text);
+	strcpy(l->header[1], text + at);
+	/* A separator stays, a blank does not. */
+	if (at && text[at - 1] == ' ')
+		at--;
 	memcpy(l->header[0], text, at);
 	l->header[0][at] = '\0';
-	strcpy(l->header[1], text + at);
 }
 
 static size_t text_limit(const struct grid *g)

@@ -2,121 +2,55 @@
 #include "report/group.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal/util.h"
+#include "report/merge.h"
 
-typedef void (*merge_fn)(struct value *into, uint64_t number, double share);
-
-static void merge_add(struct value *into, uint64_t number, double share)
+static int make_values(const struct model *m, struct row *row)
 {
-	(void)share;
-	if (__builtin_add_overflow(into->number, number, &into->number))
-		into->number = VALUE_ABSENT - 1;
+	if (row->values)
+		return 0;
+	row->values = calloc(m->column_count + 1, sizeof(*row->values));
+	if (!row->values)
+		return -ENOMEM;
+	row->value_count = m->column_count;
+	return 0;
 }
 
-static void merge_least(struct value *into, uint64_t number, double share)
+static void merge_values(const struct model *m, struct row *into, const struct row *row)
 {
-	(void)share;
-	into->number = MIN(into->number, number);
-}
+	double share = time_share(into->duration_ns, row->duration_ns);
 
-static void merge_most(struct value *into, uint64_t number, double share)
-{
-	(void)share;
-	into->number = MAX(into->number, number);
-}
-
-static void merge_share(struct value *into, uint64_t number, double share)
-{
-	double mean = (double)into->number * (1 - share) + (double)number * share;
-
-	into->number = (uint64_t)llround(MIN(mean, 9e18));
-}
-
-static const merge_fn merges[] = {
-	[COLUMN_ADD] = merge_add,
-	[COLUMN_LEAST] = merge_least,
-	[COLUMN_MOST] = merge_most,
-	[COLUMN_SHARE] = merge_share,
-};
-
-static void merge_error(
-	struct value *into, const struct value *v, const struct column *column, double share)
-{
-	struct value error = { .number = into->error };
-
-	merges[column->sum](&error, v->error, share);
-	into->error = error.number;
-	into->step_us = MAX(into->step_us, v->step_us);
-}
-
-/* share: of v in the time of both. */
-static void merge_counted(
-	struct value *into, const struct value *v, const struct column *column, double share)
-{
-	double coverage = into->coverage * (1 - share) + v->coverage * share;
-
-	merges[column->sum](into, v->number, share);
-	into->coverage = coverage;
-	into->flags |= v->flags;
-	merge_error(into, v, column, share);
-	into->delay_us = MAX(into->delay_us, v->delay_us);
-	if (!into->note)
-		into->note = v->note;
-	into->without += v->without;
-}
-
-static void merge_value(struct value *into, const struct value *v, const struct column *column,
-	double share, uint32_t rows)
-{
-	struct value first = *v;
-
-	if (v->state == VALUE_MISSING)
-		return;
-	if (into->state == VALUE_MISSING) {
-		*into = first;
-		into->without = v->state == VALUE_NULL;
-	} else if (v->state == VALUE_NULL) {
-		into->without++;
-	} else if (into->state == VALUE_NULL) {
-		*into = first;
-		into->without = rows;
-	} else {
-		merge_counted(into, v, column, share);
-	}
-}
-
-static int merge_values(const struct model *m, struct row *into, const struct row *row)
-{
-	uint64_t time = into->duration_ns + row->duration_ns;
-	double share = time ? (double)row->duration_ns / (double)time : 0.5;
-
-	if (!into->values) {
-		into->values = calloc(m->column_count + 1, sizeof(*into->values));
-		if (!into->values)
-			return -ENOMEM;
-		into->value_count = m->column_count;
-	}
 	for (size_t i = 0; i < m->column_count; i++) {
 		struct value v = model_value(m, row, i);
 
-		merge_value(&into->values[i], &v, &m->columns[i], share, (uint32_t)into->count);
+		value_merge(&into->values[i], &v, &m->columns[i], share);
 	}
-	return 0;
+}
+
+static int merge_amounts(struct row *into, const struct amount *amount)
+{
+	int err = 0;
+
+	for (; err == 0 && amount; amount = amount->next) {
+		err = model_add_amount(&into->amounts, amount->name, amount->sum);
+		if (err == -ENOBUFS)
+			err = 0;
+	}
+	return err;
 }
 
 static int merge_row(const struct model *m, struct row *into, const struct row *row)
 {
-	int err = merge_values(m, into, row);
+	int err = make_values(m, into);
 
-	for (const struct amount *a = row->amounts; err == 0 && a; a = a->next) {
-		err = model_add_amount(&into->amounts, a->name, a->sum);
-		if (err == -ENOBUFS)
-			err = 0;
-	}
+	if (err == 0)
+		err = merge_amounts(into, row->amounts);
+	if (err < 0)
+		return err;
+	merge_values(m, into, row);
 	if (into->pid != row->pid || into->run != row->run)
 		into->pid = 0;
 	if (into->tid != row->tid)
@@ -126,29 +60,17 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 	into->count += row->count;
 	into->includes += row->includes;
 	into->unresolved += row->unresolved;
+	into->marker_ns += row->marker_ns;
+	into->inside += row->inside;
+	into->inside_ns += row->inside_ns;
+	into->begin_taken = taken_worse(into->begin_taken, row->begin_taken);
+	into->end_taken = taken_worse(into->end_taken, row->end_taken);
 	into->open |= row->open;
 	into->acknowledged |= row->acknowledged;
-	return err;
+	return 0;
 }
 
-/* A row without values of its own, of the same place as its first. */
-static struct row group_begin(const struct row *first, enum model_by by)
-{
-	struct row row = *first;
-
-	if (by == BY_PROCESS)
-		row.name = first->program;
-	row.next = NULL;
-	row.values = NULL;
-	row.value_count = 0;
-	row.amounts = NULL;
-	row.reason = NULL;
-	row.count = 0;
-	row.duration_ns = 0;
-	row.includes = row.unresolved = 0;
-	row.open = row.acknowledged = false;
-	return row;
-}
+/* --- which rows become one --- */
 
 /* Names are of the pool, so that their addresses are as good as they are. */
 static size_t name_hash(const struct row *row)
@@ -161,6 +83,12 @@ static size_t process_hash(const struct row *row)
 	return (row->run * 31 + row->process) * UINT64_C(0x9e3779b97f4a7c15) >> 20;
 }
 
+static size_t thread_hash(const struct row *row)
+{
+	return ((row->run * 31 + row->process) * 31 + row->tid) * UINT64_C(0x9e3779b97f4a7c15) >>
+	       20;
+}
+
 static bool same_name(const struct row *a, const struct row *b)
 {
 	return a->name == b->name;
@@ -171,70 +99,183 @@ static bool same_process(const struct row *a, const struct row *b)
 	return a->run == b->run && a->process == b->process;
 }
 
+static bool same_thread(const struct row *a, const struct row *b)
+{
+	return same_process(a, b) && a->tid == b->tid;
+}
+
 static const struct {
 	size_t (*hash)(const struct row *row);
 	bool (*same)(const struct row *a, const struct row *b);
 } keys[] = {
 	[BY_NAME] = { name_hash, same_name },
 	[BY_PROCESS] = { process_hash, same_process },
+	[BY_THREAD] = { thread_hash, same_thread },
 };
 
-/* Index + 1 of the group with this key, or 0 in *slot: a free one. */
-static size_t *find_slot(size_t *slots, size_t mask, const struct row *groups,
-	const struct row *row, enum model_by by)
-{
-	size_t at = keys[by].hash(row) & mask;
+struct grouping {
+	enum model_by by;
+	struct row *rows; /* in the order of their first */
+	size_t count;
+	size_t *slots; /* index + 1, or 0 */
+	size_t mask;
+};
 
-	while (slots[at] && !keys[by].same(&groups[slots[at] - 1], row))
-		at = (at + 1) & mask;
-	return &slots[at];
+static int grouping_open(enum model_by by, size_t most, struct grouping *ret)
+{
+	struct grouping g = { .by = by, .mask = 63 };
+
+	while (g.mask < 2 * most)
+		g.mask = 2 * g.mask + 1;
+	g.rows = calloc(most + 1, sizeof(*g.rows));
+	g.slots = calloc(g.mask + 1, sizeof(*g.slots));
+	*ret = g;
+	return g.rows && g.slots ? 0 : -ENOMEM;
 }
 
-static int group_all(struct model *m, enum model_by by, struct row *groups, size_t *slots,
-	size_t mask, size_t *ret_count)
+static void grouping_close(struct grouping *g)
 {
-	size_t count = 0;
-	int err = 0;
+	for (size_t i = 0; i < g->count; i++)
+		row_clear(&g->rows[i]);
+	free(g->rows);
+	free(g->slots);
+}
 
-	for (size_t i = 0; err == 0 && i < m->row_count; i++) {
-		size_t *slot = find_slot(slots, mask, groups, &m->rows[i], by);
+/* Index + 1 of the group with this key, or 0 in *slot: a free one. */
+static size_t *find_slot(const struct grouping *g, const struct row *row)
+{
+	size_t at = keys[g->by].hash(row) & g->mask;
 
-		if (!*slot) {
-			groups[count++] = group_begin(&m->rows[i], by);
-			*slot = count;
-		}
-		err = merge_row(m, &groups[*slot - 1], &m->rows[i]);
+	while (g->slots[at] && !keys[g->by].same(&g->rows[g->slots[at] - 1], row))
+		at = (at + 1) & g->mask;
+	return &g->slots[at];
+}
+
+/* The row that it belongs to, made of begin where there is none. */
+static struct row *group_of(
+	struct grouping *g, const struct row *row, struct row (*begin)(const struct row *first))
+{
+	size_t *slot = find_slot(g, row);
+
+	if (!*slot) {
+		g->rows[g->count++] = begin(row);
+		*slot = g->count;
 	}
-	*ret_count = count;
-	return err;
+	return &g->rows[*slot - 1];
+}
+
+/* The groups are the model's rows from now on. */
+static void groups_replace(struct grouping *g, struct model *m)
+{
+	for (size_t i = 0; i < m->row_count; i++)
+		row_clear(&m->rows[i]);
+	free(m->rows);
+	m->rows = g->rows;
+	m->row_count = g->count;
+	m->row_room = g->count + 1;
+	g->rows = NULL;
+	g->count = 0;
+}
+
+/* --- phases --- */
+
+/* A row without values of its own, of the same place as its first. */
+static struct row rows_begin(const struct row *first)
+{
+	return (struct row){
+		.name = first->name,
+		.program = first->program,
+		.run = first->run,
+		.process = first->process,
+		.pid = first->pid,
+		.tid = first->tid,
+		.entry_ns = first->entry_ns,
+		.begin_ns = first->begin_ns,
+		.of_thread = first->of_thread,
+	};
+}
+
+static struct row process_begin(const struct row *first)
+{
+	struct row row = rows_begin(first);
+
+	row.name = first->program;
+	return row;
 }
 
 int group_rows(struct model *m, enum model_by by)
 {
-	size_t size = 64;
-	struct row *groups;
-	size_t *slots;
-	size_t count = 0;
-	int err = -ENOMEM;
+	struct grouping g;
+	int err = grouping_open(by, m->row_count, &g);
 
-	while (size < 2 * m->row_count)
-		size *= 2;
-	groups = calloc(m->row_count + 1, sizeof(*groups));
-	slots = calloc(size, sizeof(*slots));
-	if (groups && slots)
-		err = group_all(m, by, groups, slots, size - 1, &count);
-	free(slots);
-	if (err < 0) {
-		for (size_t i = 0; i < count; i++)
-			row_clear(&groups[i]);
-		free(groups);
-		return err;
+	for (size_t i = 0; err == 0 && i < m->row_count; i++) {
+		struct row *into =
+			group_of(&g, &m->rows[i], by == BY_PROCESS ? process_begin : rows_begin);
+
+		err = merge_row(m, into, &m->rows[i]);
 	}
-	for (size_t i = 0; i < m->row_count; i++)
-		row_clear(&m->rows[i]);
-	free(m->rows);
-	m->rows = groups;
-	m->row_room = m->row_count + 1;
-	m->row_count = count;
-	return 0;
+	if (err == 0)
+		groups_replace(&g, m);
+	grouping_close(&g);
+	return err;
+}
+
+/* --- regions --- */
+
+static struct row row_like(const struct region *r)
+{
+	return (struct row){
+		.name = r->program,
+		.program = r->program,
+		.run = r->run,
+		.process = r->process,
+		.pid = r->pid,
+		.tid = r->tid,
+		.entry_ns = r->begin_ns,
+		.begin_ns = r->begin_ns,
+		.of_thread = true,
+	};
+}
+
+static void merge_outermost(const struct model *m, struct row *into, const struct region *r)
+{
+	uint64_t duration = r->end_ns - r->begin_ns;
+	double share = time_share(into->duration_ns, duration);
+
+	for (size_t i = 0; i < m->column_count; i++) {
+		struct value v = region_value(m, r, REGION_WHOLE, i);
+
+		value_merge(&into->values[i], &v, &m->columns[i], share);
+	}
+	into->duration_ns += duration;
+	into->end_ns = MAX(into->end_ns, r->end_ns);
+	into->inside += r->inside;
+	into->inside_ns += r->inside_ns;
+	into->open |= r->open;
+	into->unresolved += is_unresolved(r->reason);
+	into->begin_taken = taken_worse(into->begin_taken, r->begin_taken);
+	into->end_taken = taken_worse(into->end_taken, r->end_taken);
+}
+
+int group_threads(struct model *m)
+{
+	struct grouping g;
+	int err = grouping_open(BY_THREAD, m->region_count, &g);
+
+	for (size_t i = 0; err == 0 && i < m->region_count; i++) {
+		const struct region *r = &m->regions[i];
+		struct row like = row_like(r);
+		struct row *into = group_of(&g, &like, rows_begin);
+
+		into->count++;
+		err = make_values(m, into);
+		if (err == 0)
+			err = merge_amounts(into, r->amounts);
+		if (err == 0 && r->parent == MODEL_NONE)
+			merge_outermost(m, into, r);
+	}
+	if (err == 0)
+		groups_replace(&g, m);
+	grouping_close(&g);
+	return err;
 }

@@ -11,6 +11,9 @@
  */
 int group_rows(struct model *m, enum model_by by);
 
+/* Replaces the rows by one for each thread with regions: what its outermost ones counted. */
+int group_threads(struct model *m);
+
 void row_clear(struct row *row);
 
 #endif

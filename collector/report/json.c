@@ -126,6 +126,7 @@ struct json {
 	struct writer w;
 	const struct model *model;
 	size_t *order; /* the columns by name */
+	bool no_null;
 };
 
 static void put_metric(struct json *j, const struct column *c, const struct value *v)
@@ -152,17 +153,44 @@ static void put_metric(struct json *j, const struct column *c, const struct valu
 	close_bracket(&j->w, '}');
 }
 
+static void put_metric_if(struct json *j, size_t column, const struct value *v)
+{
+	if (v->state == VALUE_MISSING || (v->state == VALUE_NULL && j->no_null))
+		return;
+	put_metric(j, &j->model->columns[column], v);
+}
+
 static void put_metrics(struct json *j, const struct row *row)
 {
 	open_array(&j->w, "metrics");
 	for (size_t i = 0; i < j->model->column_count; i++) {
-		size_t column = j->order[i];
-		struct value v = model_value(j->model, row, column);
+		struct value v = model_value(j->model, row, j->order[i]);
 
-		if (v.state != VALUE_MISSING)
-			put_metric(j, &j->model->columns[column], &v);
+		put_metric_if(j, j->order[i], &v);
 	}
 	close_bracket(&j->w, ']');
+}
+
+static void put_region_metrics(
+	struct json *j, const char *name, const struct region *r, enum region_part part)
+{
+	open_array(&j->w, name);
+	for (size_t i = 0; i < j->model->column_count; i++) {
+		struct value v = region_value(j->model, r, part, j->order[i]);
+
+		put_metric_if(j, j->order[i], &v);
+	}
+	close_bracket(&j->w, ']');
+}
+
+static void put_boundary(struct writer *w, const char *name, struct taken taken)
+{
+	key(w, name);
+	open_bracket(w, '{');
+	w->flat = w->depth;
+	put_text(w, "taken", taken_name(taken));
+	put_number(w, "delay_ns", taken.delay_ns);
+	close_bracket(w, '}');
 }
 
 static void put_amounts(struct json *j, const struct amount *amount)
@@ -173,6 +201,13 @@ static void put_amounts(struct json *j, const struct amount *amount)
 	for (; amount; amount = amount->next)
 		put_real(&j->w, amount->name, amount->sum);
 	close_bracket(&j->w, '}');
+}
+
+/* Counted from 0 here; left out where there is none. */
+static void put_line(struct writer *w, const char *name, uint64_t line)
+{
+	if (line)
+		put_number(w, name, line - 1);
 }
 
 static void put_row(struct json *j, const struct row *row, size_t index, enum model_by by)
@@ -186,6 +221,8 @@ static void put_row(struct json *j, const struct row *row, size_t index, enum mo
 	if (by == BY_PHASE) {
 		put_text(w, "start_token", row->name);
 		put_text(w, "end_token", row->next);
+		put_line(w, "start_token_line", row->line);
+		put_line(w, "end_token_line", row->next_line);
 	}
 	put_timestamp(w, &j->model->runs[row->run], row->begin_ns);
 	put_number(w, "duration_ms", row->duration_ns / NSEC_PER_MSEC);
@@ -196,6 +233,11 @@ static void put_row(struct json *j, const struct row *row, size_t index, enum mo
 	put_number(w, "count", row->count);
 	row_quality(row, quality);
 	put_text(w, "quality", quality[0] ? quality : "exact");
+	put_boundary(w, "begin", row->begin_taken);
+	put_boundary(w, "end", row->end_taken);
+	put_number(w, "marker_ns", row->marker_ns);
+	put_number(w, "markers", row->inside);
+	put_number(w, "markers_ns", row->inside_ns);
 	put_amounts(j, row->amounts);
 	put_metrics(j, row);
 	close_bracket(w, '}');
@@ -219,6 +261,7 @@ static void put_total(struct json *j, const struct run *run)
 static void put_region(struct json *j, const struct region *r, size_t index)
 {
 	struct writer *w = &j->w;
+	char quality[QUALITY_ROOM];
 
 	open_object(w, NULL);
 	put_number(w, "index", index);
@@ -229,14 +272,21 @@ static void put_region(struct json *j, const struct region *r, size_t index)
 	put_timestamp(w, &j->model->runs[r->run], r->begin_ns);
 	put_number(w, "duration_ms", (r->end_ns - r->begin_ns) / NSEC_PER_MSEC);
 	put_number(w, "duration_ns", r->end_ns - r->begin_ns);
+	put_number(w, "exclusive_ns", r->own_ns);
 	put_number(w, "pid", (uint64_t)r->pid);
 	put_number(w, "tid", r->tid);
 	put_number(w, "run", r->run);
+	region_quality(r, quality);
 	put_text(w, "quality",
-		r->open       ? "the recording ends in it"
-		: r->repaired ? "closed without an end of its own"
-			      : "exact");
+		quality[0] ? quality : taken_name(taken_worse(r->begin_taken, r->end_taken)));
+	put_boundary(w, "begin", r->begin_taken);
+	put_boundary(w, "end", r->end_taken);
+	put_number(w, "marker_ns", r->marker_ns);
+	put_number(w, "markers", r->inside);
+	put_number(w, "markers_ns", r->inside_ns);
 	put_amounts(j, r->amounts);
+	put_region_metrics(j, "metrics", r, REGION_WHOLE);
+	put_region_metrics(j, "exclusive_metrics", r, REGION_OWN);
 	close_bracket(w, '}');
 }
 
@@ -284,8 +334,33 @@ static void put_notes(struct writer *w, const struct run *run)
 	close_bracket(w, ']');
 }
 
-static void put_jphase(struct writer *w, const struct run *run)
+/* null: not measured. */
+static void put_cost(struct json *j, const char *name, const struct marker_cost *cost)
 {
+	struct writer *w = &j->w;
+
+	if (cost->samples == 0) {
+		put_text(w, name, NULL);
+		return;
+	}
+	open_object(w, name);
+	put_number(w, "samples", cost->samples);
+	put_number(w, "duration_ns", cost->ns);
+	open_array(w, "metrics");
+	for (size_t i = 0; i < j->model->column_count; i++) {
+		size_t column = j->order[i];
+
+		if (column < cost->value_count && cost->values[column].state == VALUE_COUNTED)
+			put_metric(j, &j->model->columns[column], &cost->values[column]);
+	}
+	close_bracket(w, ']');
+	close_bracket(w, '}');
+}
+
+static void put_jphase(struct json *j, const struct run *run)
+{
+	struct writer *w = &j->w;
+
 	open_object(w, "jphase");
 	put_text(w, "version", run->version);
 	put_text(w, "snapshot_mode", run->mode);
@@ -301,8 +376,11 @@ static void put_jphase(struct writer *w, const struct run *run)
 	put_number(w, "regions_without_begin", run->regions_stray);
 	put_number(w, "regions_crossed", run->regions_crossed);
 	put_number(w, "regions_unclosed", run->regions_unclosed);
+	put_number(w, "unresolved_regions", run->regions_unresolved);
 	put_number(w, "unknown_records", run->unknown_records);
 	put_number(w, "invalid_records", run->invalid_records);
+	put_cost(j, "phase_marker_cost", &run->phase_cost);
+	put_cost(j, "region_marker_cost", &run->region_cost);
 	put_absent(w, run);
 	put_notes(w, run);
 	close_bracket(w, '}');
@@ -315,11 +393,11 @@ static void put_run(struct json *j, const struct run *run)
 
 	put_text(w, "command", run->command);
 	put_text(w, "mode", "phases");
-	put_text(w, "token_pattern", NULL);
+	put_text(w, "token_pattern", run->token_pattern);
 	put_number_or_null(w, "exit_code", (uint64_t)code, code >= 0);
 	put_timestamp(w, run, run->total.begin_ns ? run->total.begin_ns : run->clock_ns);
 	put_number(w, "duration_ms", run->total.duration_ns / NSEC_PER_MSEC);
-	put_jphase(w, run);
+	put_jphase(j, run);
 	put_total(j, run);
 }
 
@@ -367,7 +445,7 @@ static void put_all(struct json *j, enum model_by by)
 
 static void json_render(const struct model *m, const struct report_options *o, FILE *out)
 {
-	struct json j = { .w = { .out = out, .empty = true }, .model = m };
+	struct json j = { .w = { .out = out, .empty = true }, .model = m, .no_null = o->no_null };
 
 	j.order = calloc(m->column_count + 1, sizeof(*j.order));
 	if (!j.order)

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "internal/util.h"
+#include "report/columns.h"
 #include "report/grid.h"
 #include "report/scaled.h"
 #include "report/utf8.h"
@@ -119,6 +121,10 @@ static void see_column(struct legend *l, size_t column)
 		v = model_value(m, &m->runs[i].total, column);
 		see_value(l, &v, column);
 	}
+	for (size_t i = 0; i < m->node_count; i++) {
+		v = node_value(m, &m->nodes[i], REGION_WHOLE, column);
+		see_value(l, &v, column);
+	}
 }
 
 /* "cycles, instructions, ..." */
@@ -135,28 +141,82 @@ static void name_columns(const struct legend *l, const struct remark *r, char *t
 		snprintf(text + used, size - used, ", …");
 }
 
-static uint64_t unresolved_phases(const struct model *m)
-{
-	uint64_t count = 0;
-
-	for (size_t i = 0; i < m->run_count; i++)
-		count += m->runs[i].unresolved;
-	return count;
-}
-
 static void put_reason(const struct legend *l, const struct remark *r)
 {
 	char names[512];
 
-	if (str_eq(r->text, "unresolved")) {
-		put_line(l, "-",
-			"unresolved: %" PRIu64 " phases share a reading with a neighbour, "
-			"which has their work",
-			unresolved_phases(l->model));
+	/* Counted and told of as a whole. */
+	if (is_unresolved(r->text))
 		return;
-	}
 	name_columns(l, r, names, sizeof(names));
 	put_line(l, "-", "not counted: %s (%s)", r->text, names);
+}
+
+static void put_unresolved(const struct legend *l)
+{
+	const struct model *m = l->model;
+	uint64_t phases = 0, regions = 0;
+	char text[128] = "";
+
+	for (size_t i = 0; i < m->run_count; i++) {
+		phases += m->runs[i].unresolved;
+		regions += m->runs[i].regions_unresolved;
+	}
+	if (phases + regions == 0)
+		return;
+	if (phases)
+		snprintf(text, sizeof(text), "%" PRIu64 " phase%s%s", phases,
+			phases == 1 ? "" : "s", regions ? " and " : "");
+	if (regions)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%" PRIu64 " region%s",
+			regions, regions == 1 ? "" : "s");
+	put_line(l, "-",
+		"unresolved: %s %s both boundaries in one reading; a neighbour has the work", text,
+		phases + regions == 1 ? "has" : "have");
+}
+
+/* How the boundaries of regions were taken. */
+static void put_boundaries(const struct legend *l)
+{
+	static const char *const words[TAKEN_KINDS] = {
+		[TAKEN_NOT] = "not read",
+		[TAKEN_EXACT] = "exact",
+		[TAKEN_SYNC] = "sync",
+		[TAKEN_LATE] = "async",
+	};
+	const struct model *m = l->model;
+	uint64_t taken[TAKEN_KINDS] = { 0 };
+	char text[256] = "";
+
+	for (size_t i = 0; i < m->node_count; i++)
+		for (size_t k = 0; k < TAKEN_KINDS; k++)
+			taken[k] += m->nodes[i].taken[k];
+	for (size_t k = TAKEN_EXACT; k <= TAKEN_KINDS; k++) {
+		size_t used = strlen(text);
+		size_t kind = k % TAKEN_KINDS;
+
+		if (taken[kind])
+			snprintf(text + used, sizeof(text) - used, "%s%" PRIu64 " %s",
+				used ? ", " : "", taken[kind], words[kind]);
+	}
+	if (text[0])
+		put_line(l, " ", "boundaries of regions: %s (--quality explains)", text);
+}
+
+/* Where threads wait in markers, it shows in the regions around them. */
+static void put_own_time(const struct legend *l)
+{
+	const struct model *m = l->model;
+	uint64_t inside = 0;
+	char text[SCALED_ROOM];
+
+	for (size_t i = 0; i < m->node_count; i++)
+		if (m->nodes[i].parent == MODEL_NONE)
+			inside += m->nodes[i].inside_ns;
+	scaled(inside, UNIT_NS, text);
+	if (inside)
+		put_line(l, " ",
+			"own time: without the regions within, but with %s in their markers", text);
 }
 
 static void put_scaled(const struct legend *l)
@@ -209,19 +269,13 @@ static void put_delays(const struct legend *l, const bool *shown)
 	}
 }
 
-/* What was asked for and cannot be had is told of also where its column is left out. */
-static bool is_told_of(const struct model *m, const bool *shown, size_t column)
-{
-	return shown[column] || str_eq(m->columns[column].source, "perf_event");
-}
-
 void legend_print(
 	const struct model *m, const struct report_options *o, const bool *shown, FILE *out)
 {
 	struct legend l = { .model = m, .options = o, .out = out };
 
 	for (size_t i = 0; i < m->column_count; i++)
-		if (is_told_of(m, shown, i))
+		if (column_is_told_of(m, shown, i))
 			see_column(&l, i);
 	for (size_t i = 0; i < m->row_count; i++)
 		l.includes += m->rows[i].includes;
@@ -237,9 +291,12 @@ void legend_print(
 		put_line(&l, " ", "energy: ±%.2g %% at most, as its counters move once in %g ms",
 			100 * l.error, l.step_ms);
 	if (l.partial)
-		put_line(&l, "*", "without phases in which it was not counted");
+		put_line(&l, "*", "without those in which it was not counted");
 	for (size_t i = 0; i < l.reason_count; i++)
 		put_reason(&l, &l.reasons[i]);
+	put_unresolved(&l);
+	put_boundaries(&l);
+	put_own_time(&l);
 	put_delays(&l, shown);
 	for (size_t i = 0; i < l.note_count; i++) {
 		char names[512];

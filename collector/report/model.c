@@ -125,8 +125,11 @@ int run_knows(struct run *run, size_t column, const char *absent)
 
 void run_place(struct run *run, size_t column)
 {
-	if (run->columns[column].place == 0)
-		run->columns[column].place = ++run->places;
+	struct run_column *c = &run->columns[column];
+
+	c->of_threads = true;
+	if (c->place == 0 && !c->absent)
+		c->place = ++run->places;
 }
 
 /* --- reading --- */
@@ -149,9 +152,19 @@ void row_clear(struct row *row)
 	row->amounts = NULL;
 }
 
+void region_clear(struct region *r)
+{
+	free(r->values);
+	amounts_free(r->amounts);
+	r->values = NULL;
+	r->amounts = NULL;
+}
+
 static void run_clear(struct run *run)
 {
 	free(run->columns);
+	free(run->phase_cost.values);
+	free(run->region_cost.values);
 	row_clear(&run->total);
 }
 
@@ -254,10 +267,8 @@ struct model *model_close(struct model *m)
 		return NULL;
 	for (size_t i = 0; i < m->row_count; i++)
 		row_clear(&m->rows[i]);
-	for (size_t i = 0; i < m->region_count; i++) {
-		amounts_free(m->regions[i].amounts);
-		free(m->regions[i].values);
-	}
+	for (size_t i = 0; i < m->region_count; i++)
+		region_clear(&m->regions[i]);
 	for (size_t i = 0; i < m->node_count; i++)
 		free(m->nodes[i].values);
 	for (size_t i = 0; i < m->run_count; i++)
@@ -295,11 +306,11 @@ static const struct run_column *known_column(const struct run *run, size_t colum
 }
 
 /* NULL: it has no meaning for regions. */
-static const struct run_column *placed_column(const struct run *run, size_t column)
+static const struct run_column *thread_column(const struct run *run, size_t column)
 {
 	const struct run_column *c = known_column(run, column);
 
-	return c && c->place ? c : NULL;
+	return c && c->of_threads ? c : NULL;
 }
 
 struct value model_value(const struct model *m, const struct row *row, size_t column)
@@ -308,15 +319,15 @@ struct value model_value(const struct model *m, const struct row *row, size_t co
 
 	if (column < row->value_count && row->values[column].state != VALUE_MISSING)
 		return row->values[column];
-	return missing(row->of_thread ? placed_column(run, column) : known_column(run, column),
+	return missing(row->of_thread ? thread_column(run, column) : known_column(run, column),
 		row->reason);
 }
 
 /* values: for each part count of them. */
-static struct value part_value(const struct run_column *c, const struct value *values,
-	size_t count, enum region_part part, const char *reason)
+static struct value part_value(const struct run_column *c, const struct value *values, size_t count,
+	enum region_part part, const char *reason)
 {
-	const struct value *v = c && c->place <= count
+	const struct value *v = c && c->place && c->place <= count
 					? &values[(size_t)part * count + c->place - 1]
 					: NULL;
 
@@ -326,15 +337,15 @@ static struct value part_value(const struct run_column *c, const struct value *v
 struct value region_value(
 	const struct model *m, const struct region *r, enum region_part part, size_t column)
 {
-	return part_value(placed_column(&m->runs[r->run], column), r->values, r->value_count,
-		part, r->reason);
+	return part_value(thread_column(&m->runs[r->run], column), r->values, r->value_count, part,
+		r->reason);
 }
 
 struct value node_value(
 	const struct model *m, const struct region_node *n, enum region_part part, size_t column)
 {
-	return part_value(placed_column(&m->runs[n->run], column), n->values, n->value_count,
-		part, NULL);
+	return part_value(
+		thread_column(&m->runs[n->run], column), n->values, n->value_count, part, NULL);
 }
 
 int run_exit_code(const struct run *run)

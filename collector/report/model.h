@@ -79,6 +79,11 @@ struct taken {
 	uint64_t delay_ns;
 };
 
+static inline struct taken taken_worse(struct taken a, struct taken b)
+{
+	return b.how > a.how || (b.how == a.how && b.delay_ns > a.delay_ns) ? b : a;
+}
+
 /* A sum of joule_value. */
 struct amount {
 	struct amount *next;
@@ -92,6 +97,8 @@ struct amount {
 struct row {
 	const char *name;
 	const char *program; /* of its process */
+	uint64_t line;      /* of standard output that began it, from 1; 0: none did */
+	uint64_t next_line; /* and ended it */
 	const char *next; /* the marker that ended it; "END"; NULL: still open, or several rows */
 	size_t run;
 	uint64_t process;
@@ -101,8 +108,9 @@ struct row {
 	uint64_t begin_ns; /* when that marker returned */
 	uint64_t end_ns;
 	uint64_t duration_ns;
-	uint64_t count;    /* phases in this row */
-	uint32_t includes; /* unresolved phases whose work is in this one */
+	uint64_t marker_ns; /* from entry to begin */
+	uint64_t count;     /* phases in this row */
+	uint32_t includes;  /* unresolved phases whose work is in this one */
 	uint32_t unresolved;
 	uint64_t inside;    /* markers in it that begin no phase */
 	uint64_t inside_ns; /* that its threads spent in them */
@@ -126,6 +134,7 @@ enum region_part {
 
 struct region {
 	const char *name;
+	const char *program; /* of its process */
 	size_t run;
 	uint64_t process;
 	pid_t pid;
@@ -136,6 +145,9 @@ struct region {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint64_t own_ns;
+	uint64_t marker_ns; /* that its own two markers took */
+	uint64_t inside;    /* these two as a row's */
+	uint64_t inside_ns;
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;
@@ -164,6 +176,8 @@ struct region_node {
 	uint64_t count;
 	uint64_t duration_ns;
 	uint64_t own_ns;
+	uint64_t inside;
+	uint64_t inside_ns;
 	uint64_t taken[TAKEN_KINDS]; /* boundaries */
 	uint64_t delay_ns;           /* the longest */
 	uint64_t repaired;
@@ -197,7 +211,16 @@ struct absent_reader {
 struct run_column {
 	bool known;
 	const char *absent; /* why it is never counted, or NULL */
-	size_t place;       /* among the values of regions, from 1; 0: they do not have it */
+	bool of_threads;    /* regions have it too */
+	size_t place;       /* among the values of regions, from 1; 0: it is never counted */
+};
+
+/* What one marker costs where nothing else happens: medians. */
+struct marker_cost {
+	uint64_t samples; /* 0: not measured */
+	uint64_t ns;
+	struct value *values; /* by column */
+	size_t value_count;
 };
 
 struct run {
@@ -208,6 +231,7 @@ struct run {
 	const char *cpu;
 	const char *command;
 	const char *mode;
+	const char *token_pattern; /* or NULL */
 	uint64_t cpus;
 	uint64_t started_us;
 	uint64_t clock_ns;
@@ -219,6 +243,8 @@ struct run {
 	size_t places;
 
 	struct row total;
+	struct marker_cost phase_cost;
+	struct marker_cost region_cost;
 	uint64_t marker_ns;
 	uint64_t user_us; /* these two: VALUE_ABSENT where unknown */
 	uint64_t system_us;
@@ -336,12 +362,13 @@ uint64_t run_lost(const struct run *run, const char *what);
 /* For the parts that build a model: each -ENOMEM or 0. */
 int model_add_row(struct model *m, const struct row *row, size_t *ret_index);
 int model_add_region(struct model *m, const struct region *region, size_t *ret_index);
+void region_clear(struct region *r);
 int model_add_mark(struct model *m, const struct mark *mark);
 /* The column of that name and source, made if it is new. */
 int model_column(struct model *m, const struct column *column, size_t *ret_index);
 /* The run has this column of the model; absent, of the pool: why it is never counted, or NULL. */
 int run_knows(struct run *run, size_t column, const char *absent);
-/* Regions have it too. */
+/* Regions have it too; with a place among their values if it may be counted. */
 void run_place(struct run *run, size_t column);
 /* -ENOBUFS: too many names. */
 int model_add_amount(struct amount **list, const char *name, double sum);

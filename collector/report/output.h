@@ -47,7 +47,7 @@ struct outputs {
 	size_t ranges;
 	size_t *thread_base; /* of each reader's values in a delta */
 	size_t thread_values;
-	uint64_t *zeros; /* as many as that */
+	uint64_t *zeros;       /* as many as that */
 	struct joules *joules; /* NULL: no energy */
 	bool sync;
 };

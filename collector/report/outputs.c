@@ -61,8 +61,7 @@ struct taken outputs_taken(const struct outputs *o, const struct boundary *b)
 
 static void set_delay(const struct fill *f, struct value *v)
 {
-	struct taken begin =
-		reading_taken(f->outputs, f->interval->begin, f->begin, f->reader);
+	struct taken begin = reading_taken(f->outputs, f->interval->begin, f->begin, f->reader);
 	struct taken end = reading_taken(f->outputs, f->interval->end, f->end, f->reader);
 	uint64_t delay = (MAX(begin.delay_ns, end.delay_ns) + 500) / NSEC_PER_USEC;
 
@@ -71,8 +70,7 @@ static void set_delay(const struct fill *f, struct value *v)
 	if (begin.how == TAKEN_LATE || end.how == TAKEN_LATE) {
 		v->flags |= VALUE_LATE;
 		v->delay_us = (uint32_t)MIN(delay, (uint64_t)UINT32_MAX);
-	} else if (f->interval->of_thread &&
-		   (begin.how == TAKEN_SYNC || end.how == TAKEN_SYNC)) {
+	} else if (f->interval->of_thread && (begin.how == TAKEN_SYNC || end.how == TAKEN_SYNC)) {
 		v->flags |= VALUE_SYNC;
 	}
 }
@@ -124,8 +122,7 @@ size_t outputs_ranges(const struct outputs *o)
 /* What a thread alone can have: a gauge or a peak is its process's. */
 static bool is_of_threads(const struct output *out)
 {
-	return !out->absent && (out->fill == fill_difference || out->fill == fill_parts ||
-				       out->fill == fill_part);
+	return out->fill == fill_difference || out->fill == fill_parts || out->fill == fill_part;
 }
 
 void outputs_count_threads(const struct outputs *o, struct run *run, size_t reader)

@@ -16,7 +16,7 @@
 
 struct boundary {
 	uint64_t time_ns;
-	uint64_t number; /* 0: no snapshot */
+	uint64_t number;  /* 0: no snapshot */
 	struct snap *own; /* of the process or the thread */
 	struct snap *session;
 	bool waited; /* critical readers were read while the marker waited */
@@ -54,8 +54,8 @@ void outputs_count_threads(const struct outputs *o, struct run *run, size_t read
  * of all values of all readers.  Differences can be added and subtracted.
  */
 size_t outputs_delta_values(const struct outputs *o);
-void outputs_delta(
-	const struct outputs *o, const struct boundary *begin, const struct boundary *end, uint64_t *delta);
+void outputs_delta(const struct outputs *o, const struct boundary *begin,
+	const struct boundary *end, uint64_t *delta);
 /* False: the part is more than the whole. */
 bool delta_subtract(uint64_t *delta, const uint64_t *part, size_t count);
 void delta_add(uint64_t *delta, const uint64_t *more, size_t count);

@@ -215,6 +215,7 @@ int phase_open(struct fold *f, struct process *p, struct thread *thread,
 		.process = p->index,
 		.pid = p->pid,
 		.tid = m->tid,
+		.line = marker_line(m),
 		.entry_ns = p->last_ns,
 		.count = 1,
 	};

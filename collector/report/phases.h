@@ -28,13 +28,14 @@ struct process {
 	uint64_t index;
 	pid_t pid;
 	const char *name;
-	const char *reason; /* why values of this process are nil, or NULL */
+	const char *reason;         /* why values of this process are nil, or NULL */
 	const char *threads_reason; /* why those of its regions are, or NULL */
 	uint64_t last_ns;
 	bool marked;
 	bool gone;
 	bool has_exit;
 	bool started;
+	bool calibrates;        /* it shows what markers cost; no part of the run */
 	bool in_total;          /* the first process, also after an exec */
 	struct process *before; /* what it was before its exec, until it has a boundary */
 	size_t current;         /* row, or MODEL_NONE */
@@ -60,6 +61,7 @@ struct fold {
 	struct process **processes; /* by index, with gaps */
 	size_t process_room;
 	size_t first_row;
+	size_t first_region;
 	struct boundary total_begin;
 	struct boundary total_end;
 	uint64_t total_end_ns;
@@ -75,6 +77,12 @@ static inline struct run *fold_run(const struct fold *f)
 static inline bool marker_waited(const struct record_marker *m)
 {
 	return !(m->flags & JPHASE_FLAG_UNWAITED);
+}
+
+/* The line of standard output that it was found in, from 1; 0: none. */
+static inline uint64_t marker_line(const struct record_marker *m)
+{
+	return m->flags & JPHASE_FLAG_TOKEN ? m->id + 1 : 0;
 }
 
 /* A boundary holds its snapshots until it is dropped. */

@@ -8,8 +8,6 @@
 #include "internal/util.h"
 #include "report/model.h"
 
-#define UNRESOLVED "unresolved"
-
 /* Adds a part, "; " before all but the first; cut where there is no room. */
 static void __attribute__((format(printf, 2, 3)))
 add(char text[QUALITY_ROOM], const char *format, ...)
@@ -28,7 +26,7 @@ add(char text[QUALITY_ROOM], const char *format, ...)
 
 static void null_quality(const struct value *v, char text[QUALITY_ROOM])
 {
-	add(text, "%s%s", str_eq(v->note, UNRESOLVED) ? "" : "not counted: ", v->note);
+	add(text, "%s%s", is_unresolved(v->note) ? "" : "not counted: ", v->note);
 }
 
 void value_quality(const struct value *v, char text[QUALITY_ROOM])
@@ -38,6 +36,8 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 		null_quality(v, text);
 		return;
 	}
+	if (v->flags & VALUE_SYNC)
+		add(text, "sync");
 	if (v->flags & VALUE_SCALED)
 		add(text, "scaled from %.1f %% coverage", 100 * v->coverage);
 	if (v->flags & VALUE_STEPS)
@@ -55,7 +55,10 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 	if (v->flags & VALUE_LATE)
 		add(text, "read %" PRIu32 " µs after the boundary", v->delay_us);
 	if (v->without)
-		add(text, "without %" PRIu32 " phases that were not counted", v->without);
+		add(text, "without %" PRIu32 " that were not counted", v->without);
+	if (v->includes)
+		add(text, "includes %" PRIu32 " unresolved region%s in it", v->includes,
+			v->includes == 1 ? "" : "s");
 	if (!text[0])
 		add(text, "exact");
 	if (v->note)
@@ -66,7 +69,7 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 {
 	text[0] = '\0';
 	if (row->unresolved && row->count == 1)
-		add(text, UNRESOLVED);
+		add(text, VALUE_UNRESOLVED);
 	else if (row->unresolved)
 		add(text, "%" PRIu32 " phases unresolved", row->unresolved);
 	if (row->includes)
@@ -76,6 +79,31 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 		add(text, "the recording ends in it");
 	if (row->acknowledged)
 		add(text, "begin taken from the acknowledgement");
+}
+
+void region_quality(const struct region *r, char text[QUALITY_ROOM])
+{
+	text[0] = '\0';
+	if (r->open)
+		add(text, "the recording ends in it");
+	if (r->repaired && r->closed_by)
+		add(text, "closed by the end of %s", r->closed_by);
+	else if (r->repaired)
+		add(text, "closed by the end of its process");
+	if (is_unresolved(r->reason))
+		add(text, VALUE_UNRESOLVED);
+}
+
+const char *taken_name(struct taken taken)
+{
+	static const char *const names[TAKEN_KINDS] = {
+		[TAKEN_NOT] = "none",
+		[TAKEN_EXACT] = "exact",
+		[TAKEN_SYNC] = "sync",
+		[TAKEN_LATE] = "async",
+	};
+
+	return names[taken.how];
 }
 
 void value_number(const struct value *v, enum metric_unit unit, char text[NUMBER_ROOM])

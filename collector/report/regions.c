@@ -34,8 +34,8 @@ static int thread_boundary(struct fold *f, const struct process *p, const struct
 	struct boundary b = { .time_ns = m->time_ns, .number = m->snapshot, .waited = waited };
 
 	if (m->snapshot) {
-		b.own = snapshots_hold(f->snapshots,
-			(struct snap_key){ m->snapshot, p->index, thread->tid });
+		b.own = snapshots_hold(
+			f->snapshots, (struct snap_key){ m->snapshot, p->index, thread->tid });
 		if (!b.own)
 			return -ENOMEM;
 	}
@@ -91,6 +91,7 @@ int region_begin(struct fold *f, struct process *p, struct thread *thread,
 {
 	struct region region = {
 		.name = name,
+		.program = p->name,
 		.run = f->run,
 		.process = p->index,
 		.pid = p->pid,
@@ -116,6 +117,7 @@ int region_begin(struct fold *f, struct process *p, struct thread *thread,
 		goto fail;
 	thread->last_ns = MAX(thread->last_ns, m->time_ns);
 	thread->begun = true;
+	thread->marked_region = o->region;
 	o->outer = thread->open;
 	thread->open = o;
 	return 0;
@@ -251,8 +253,11 @@ static void close_innermost(struct fold *f, struct thread *thread, uint64_t time
 	region->end_ns = MAX(time_ns, region->begin_ns);
 	duration = region->end_ns - region->begin_ns;
 	region->own_ns = saturating_sub(duration, o->inner_ns);
-	if (o->outer)
+	if (o->outer) {
 		o->outer->inner_ns += duration;
+		region_of(f, o->outer)->inside += region->inside;
+		region_of(f, o->outer)->inside_ns += region->inside_ns;
+	}
 	boundary_drop(f, &o->begin);
 	thread->open = open_region_free(o);
 	thread->begun = false;
@@ -286,6 +291,7 @@ int region_end(struct fold *f, struct process *p, struct thread *thread,
 	err = thread_boundary(f, p, thread, m, &b);
 	if (err < 0)
 		return err;
+	thread->marked_region = found->region;
 	time = MAX(sampled_ns(f, &b), MAX(b.time_ns, thread->last_ns));
 	while (!last && err == 0) {
 		last = thread->open == found;

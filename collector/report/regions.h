@@ -14,9 +14,9 @@ struct open_region {
 	size_t region; /* index in the model */
 	struct boundary begin;
 	uint64_t inner_ns;
-	uint64_t *inner;  /* what the regions in it counted; NULL: nothing */
-	uint32_t hidden;  /* regions in it that are unresolved */
-	bool blind;       /* a region in it has no values for another reason */
+	uint64_t *inner; /* what the regions in it counted; NULL: nothing */
+	uint32_t hidden; /* regions in it that are unresolved */
+	bool blind;      /* a region in it has no values for another reason */
 };
 
 /* The marker m, called name, opens or closes a region; an empty name: the innermost. */

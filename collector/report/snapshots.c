@@ -20,8 +20,8 @@ struct snapshots {
 
 static size_t bucket_of(struct snap_key key)
 {
-	uint64_t mixed = ((key.number * 31 + key.process) * 31 + key.tid) *
-			 UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t mixed =
+		((key.number * 31 + key.process) * 31 + key.tid) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return mixed >> 52;
 }

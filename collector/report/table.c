@@ -5,24 +5,21 @@
 #include <string.h>
 
 #include "internal/util.h"
+#include "report/cells.h"
+#include "report/columns.h"
 #include "report/format.h"
 #include "report/grid.h"
 #include "report/legend.h"
+#include "report/region_table.h"
 #include "report/scaled.h"
+#include "report/title.h"
 #include "report/utf8.h"
-
-/* Shown beside the counters of perf without being asked for. */
-static const char *const usual_columns[] = {
-	"proc_cpu_usage",
-	"proc_memory_current_max",
-	"proc_rss_max",
-	"target_energy",
-};
 
 enum place_kind {
 	PLACE_NAME,
 	PLACE_RUN,
 	PLACE_PID,
+	PLACE_TID,
 	PLACE_COUNT,
 	PLACE_TIME,
 	PLACE_COLUMN,
@@ -50,58 +47,6 @@ struct table {
 
 /* --- which columns --- */
 
-static bool column_is_counted(const struct model *m, size_t column)
-{
-	for (size_t i = 0; i < m->row_count; i++)
-		if (model_value(m, &m->rows[i], column).state == VALUE_COUNTED)
-			return true;
-	return false;
-}
-
-static bool column_is_known(const struct model *m, size_t column)
-{
-	for (size_t i = 0; i < m->run_count; i++)
-		if (column < m->runs[i].column_count && m->runs[i].columns[column].known)
-			return true;
-	return false;
-}
-
-static bool column_is_usual(const struct column *c)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(usual_columns); i++)
-		if (str_eq(c->name, usual_columns[i]))
-			return true;
-	if (str_starts(c->source, "RAPL"))
-		return c->unit == UNIT_UJ || str_starts(c->name, "PACKAGE");
-	/* A part of a sum: "cycles (cpu_core)". */
-	return str_eq(c->source, "perf_event") && !strchr(c->name, '(');
-}
-
-/* What procfs counts stands in where perf counts nothing. */
-static bool column_stands_in(const struct column *c)
-{
-	return str_eq(c->source, "procfs") && c->sum == COLUMN_ADD && str_starts(c->name, "proc_");
-}
-
-static void choose_columns(struct table *t)
-{
-	const struct model *m = t->model;
-	bool perf = false;
-
-	for (size_t i = 0; i < m->column_count; i++) {
-		const struct column *c = &m->columns[i];
-
-		if (t->options->all)
-			t->shown[i] = column_is_known(m, i);
-		else
-			t->shown[i] = column_is_usual(c) && column_is_counted(m, i);
-		perf |= t->shown[i] && str_eq(c->source, "perf_event");
-	}
-	for (size_t i = 0; !perf && i < m->column_count; i++)
-		if (column_stands_in(&m->columns[i]))
-			t->shown[i] |= column_is_counted(m, i);
-}
-
 static void add_place(struct table *t, enum place_kind kind, size_t column)
 {
 	if (t->places < GRID_COLUMNS)
@@ -123,8 +68,10 @@ static void add_sticky(struct table *t)
 	add_place(t, PLACE_NAME, 0);
 	if (t->model->run_count > 1 && by != BY_NAME)
 		add_place(t, PLACE_RUN, 0);
-	if ((t->model->several_processes && by == BY_PHASE) || by == BY_PROCESS)
+	if ((t->model->several_processes && by != BY_NAME) || by == BY_PROCESS)
 		add_place(t, PLACE_PID, 0);
+	if (by == BY_THREAD)
+		add_place(t, PLACE_TID, 0);
 	t->sticky = t->places;
 }
 
@@ -139,42 +86,31 @@ static void place_phases(struct table *t)
 
 /* --- cells --- */
 
-static void put_value(
-	const struct model *m, const struct row *row, size_t column, char text[GRID_CELL])
-{
-	struct value v = model_value(m, row, column);
-	char number[SCALED_ROOM];
-
-	if (v.state != VALUE_COUNTED) {
-		strcpy(text, v.state == VALUE_NULL ? "-" : "");
-		return;
-	}
-	scaled(v.number, m->columns[column].unit, number);
-	snprintf(text, GRID_CELL, "%s%s%s%s", v.flags & VALUE_SCALED ? "~" : "", number,
-		v.without ? "*" : "", v.flags & VALUE_SHORT ? "?" : "");
-}
-
-static void put_number(char text[GRID_CELL], uint64_t number)
-{
-	snprintf(text, GRID_CELL, "%" PRIu64, number);
-}
-
 static void row_cell(
 	const struct table *t, const struct row *row, struct place p, char text[GRID_CELL])
 {
+	struct value v;
+
 	text[0] = '\0';
 	switch (p.kind) {
 	case PLACE_NAME:
 		snprintf(text, GRID_CELL, "%s%s", row->name, row->includes ? " +" : "");
 		break;
-	case PLACE_RUN: put_number(text, row->run); break;
+	case PLACE_RUN: cell_number(row->run, text); break;
 	case PLACE_PID:
 		if (row->pid)
-			put_number(text, (uint64_t)row->pid);
+			cell_number((uint64_t)row->pid, text);
 		break;
-	case PLACE_COUNT: put_number(text, row->count); break;
+	case PLACE_TID:
+		if (row->tid)
+			cell_number(row->tid, text);
+		break;
+	case PLACE_COUNT: cell_number(row->count, text); break;
 	case PLACE_TIME: scaled(row->duration_ns, UNIT_NS, text); break;
-	case PLACE_COLUMN: put_value(t->model, row, p.column, text); break;
+	case PLACE_COLUMN:
+		v = model_value(t->model, row, p.column);
+		cell_value(&v, t->model->columns[p.column].unit, text);
+		break;
 	case PLACE_AMOUNT: break;
 	}
 }
@@ -200,6 +136,7 @@ static const char *const first_headers[] = {
 	[BY_PHASE] = "phase",
 	[BY_NAME] = "phase",
 	[BY_PROCESS] = "process",
+	[BY_THREAD] = "process",
 };
 
 static void phase_header(const void *data, size_t column, char text[GRID_CELL])
@@ -207,6 +144,7 @@ static void phase_header(const void *data, size_t column, char text[GRID_CELL])
 	static const char *const names[] = {
 		[PLACE_RUN] = "run",
 		[PLACE_PID] = "pid",
+		[PLACE_TID] = "tid",
 		[PLACE_COUNT] = "count",
 		[PLACE_TIME] = "time",
 		[PLACE_AMOUNT] = "amount",
@@ -217,6 +155,8 @@ static void phase_header(const void *data, size_t column, char text[GRID_CELL])
 
 	if (p.kind == PLACE_NAME)
 		name = first_headers[t->options->by];
+	if (p.kind == PLACE_COUNT && t->options->by == BY_THREAD)
+		name = "regions";
 	if (p.kind == PLACE_COLUMN)
 		name = t->model->columns[p.column].name;
 	utf8_printable(name, text, GRID_CELL, GRID_CELL);
@@ -329,75 +269,6 @@ static void print_amounts(struct table *t)
 	grid_print(&g, t->out);
 }
 
-/* --- regions --- */
-
-struct region_table {
-	const struct model *model;
-	size_t *order; /* nodes, each before its children */
-};
-
-/* Deeper ones are told apart by their order alone. */
-#define INDENT_MAX 20
-
-static void region_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
-{
-	const struct region_table *t = data;
-	const struct region_node *n = &t->model->nodes[t->order[row]];
-
-	if (column == 0)
-		snprintf(text, GRID_CELL, "%*s%s", 2 * (int)MIN(n->depth, (uint32_t)INDENT_MAX), "",
-			n->name);
-	else if (column == 1)
-		put_number(text, n->count);
-	else if (column == 2)
-		scaled(n->duration_ns, UNIT_NS, text);
-	else
-		put_number(text, n->run);
-}
-
-static void region_header(const void *data, size_t column, char text[GRID_CELL])
-{
-	static const char *const names[] = { "region", "count", "time", "run" };
-
-	(void)data;
-	strcpy(text, names[column]);
-}
-
-/* Parents are older than their children, so that walking up and on never comes back. */
-static size_t next_node(const struct model *m, size_t node)
-{
-	if (m->nodes[node].child != MODEL_NONE)
-		return m->nodes[node].child;
-	while (node != MODEL_NONE && m->nodes[node].sibling == MODEL_NONE)
-		node = m->nodes[node].parent;
-	return node == MODEL_NONE ? MODEL_NONE : m->nodes[node].sibling;
-}
-
-static void print_regions(struct table *t)
-{
-	const struct model *m = t->model;
-	struct region_table rt = { .model = m };
-	struct grid g = grid_of(t);
-	size_t count = 0;
-
-	if (m->node_count == 0)
-		return;
-	rt.order = calloc(m->node_count, sizeof(*rt.order));
-	if (!rt.order)
-		return;
-	for (size_t n = 0; n != MODEL_NONE && count < m->node_count; n = next_node(m, n))
-		rt.order[count++] = n;
-	g.rows = count;
-	g.columns = m->run_count > 1 ? 4 : 3;
-	g.sticky = 1;
-	g.data = &rt;
-	g.header = region_header;
-	g.cell = region_cell;
-	putc('\n', t->out);
-	grid_print(&g, t->out);
-	free(rt.order);
-}
-
 /* --- around the tables --- */
 
 static void put_loud(const struct table *t, const char *text)
@@ -405,20 +276,6 @@ static void put_loud(const struct table *t, const char *text)
 	fputs(t->options->colour ? COLOUR_LOUD : "", t->out);
 	print_wrapped(t->out, text, 0, t->options->width);
 	fputs(t->options->colour ? COLOUR_OFF : "", t->out);
-}
-
-static void print_title(const struct table *t, const struct run *run)
-{
-	char command[512], mode[64];
-	int code = run_exit_code(run);
-
-	utf8_printable(run->command, command, sizeof(command), t->options->width);
-	utf8_printable(run->mode, mode, sizeof(mode), sizeof(mode));
-	fprintf(t->out, "%s\n", command);
-	fprintf(t->out, "pid %d, ", (int)run->pid);
-	if (code >= 0)
-		fprintf(t->out, "exit status %d, ", code);
-	fprintf(t->out, "%s mode\n", mode);
 }
 
 static void print_losses(const struct table *t, const struct run *run)
@@ -509,7 +366,7 @@ static void print_before(const struct table *t)
 
 		if (t->model->run_count > 1)
 			fprintf(t->out, "run %zu: ", i);
-		print_title(t, run);
+		title_print(run, t->options, t->out);
 		print_losses(t, run);
 	}
 	putc('\n', t->out);
@@ -540,11 +397,11 @@ static void table_render(const struct model *m, const struct report_options *o, 
 	*t = (struct table){ .model = m, .options = o, .out = out };
 	t->shown = calloc(m->column_count + 1, sizeof(*t->shown));
 	if (t->shown) {
-		choose_columns(t);
+		columns_choose(m, o, t->shown);
 		print_before(t);
 		print_phases(t);
 		print_amounts(t);
-		print_regions(t);
+		region_table_print(m, o, t->shown, out);
 		print_after(t);
 	}
 	free(t->shown);

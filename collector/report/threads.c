@@ -41,7 +41,9 @@ struct thread *threads_get(struct threads *t, uint64_t process, uint32_t tid, st
 		.process = process,
 		.tid = tid,
 		.waiting = MODEL_NONE,
-		.inside = MODEL_NONE,
+		.inside_phase = MODEL_NONE,
+		.inside_region = MODEL_NONE,
+		.marked_region = MODEL_NONE,
 	};
 	*head = thread;
 	*list = thread;

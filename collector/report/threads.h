@@ -17,7 +17,9 @@ struct thread {
 	struct open_region *open; /* the innermost, or NULL */
 	bool begun;               /* its last marker began that one */
 	size_t waiting;           /* row whose marker's return is not known yet, or MODEL_NONE */
-	size_t inside;            /* row in which its last marker was one of many, or MODEL_NONE */
+	size_t inside_phase;      /* where its last marker was one of many: row, or MODEL_NONE */
+	size_t inside_region;     /* the same: region */
+	size_t marked_region;     /* the region that its last marker began or ended, or MODEL_NONE */
 	uint64_t last_ns;
 };
 

@@ -52,6 +52,8 @@ enum jphase_notice {
 #define JPHASE_FLAG_SIGNAL   0x01u /* emitted by one of our signal handlers */
 #define JPHASE_FLAG_NESTED   0x02u /* interrupted another marker of its thread */
 #define JPHASE_FLAG_UNWAITED 0x04u /* did not wait, or not until its counters were read */
+#define JPHASE_FLAG_OUTSIDE  0x08u /* not emitted by the process itself */
+#define JPHASE_FLAG_TOKEN    0x10u /* found in its standard output; id: the line, from 0 */
 
 struct jphase_record {
 	_Atomic uint64_t state; /* include/internal/ring.h */
@@ -107,11 +109,14 @@ struct jphase_session_page {
 	_Atomic uint32_t sleeps;   /* the collector waits on the doorbell */
 	_Atomic uint32_t stalled;  /* nobody waits for anything */
 	uint32_t flags;
-	uint32_t reserved0[12];
+	uint64_t output_device; /* these two: the pipe whose lines are markers, or 0 */
+	uint64_t output_inode;
+	uint32_t reserved0[8];
 	_Atomic uint32_t owner; /* a robust futex of the collector: its tid */
 	uint32_t reserved1[15];
 };
 
+static_assert(offsetof(struct jphase_session_page, output_device) == 16, "layout");
 static_assert(offsetof(struct jphase_session_page, owner) == 64, "layout");
 static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 
@@ -122,6 +127,10 @@ static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 #define JPHASE_HELLO_PRIVILEGED 0x02u /* with LAUNCH: the program is set-user-ID or unreadable */
 #define JPHASE_HELLO_GROUP      0x04u /* with LAUNCH: asks for the cgroup first, without a pid */
 #define JPHASE_HELLO_PLACED     0x08u /* with LAUNCH: pid was born in that cgroup */
+#define JPHASE_HELLO_MARK       0x10u /* a struct jphase_mark follows; the owner needs no token */
+#define JPHASE_HELLO_ATTACH     0x20u /* from `jphase attach`: the next message lists other pids, then 0 */
+
+#define JPHASE_ATTACH_MAX 255 /* others, 32 bits each */
 
 struct jphase_hello {
 	uint32_t length; /* of this message, in bytes */
@@ -137,6 +146,35 @@ struct jphase_hello {
 };
 
 static_assert(sizeof(struct jphase_hello) == 56, "layout");
+
+/*
+ * A marker from outside: behind a hello with MARK, whose clock_ns is the
+ * marker's and whose pid says which process (0: the session's first), at the
+ * hello's length in the same message.
+ */
+struct jphase_mark {
+	uint32_t length;
+	uint8_t kind; /* JPHASE_PHASE, JPHASE_MARK; JPHASE_NONE only asks who is there */
+	uint8_t flags;
+	uint16_t reserved;
+	uint64_t id;
+	char name[JPHASE_NAME_ROOM];
+};
+
+static_assert(sizeof(struct jphase_mark) == 96, "layout");
+
+/* Its answer, when the counters have been read. */
+#define JPHASE_ANSWER_ROOM 256
+
+struct jphase_answer {
+	uint32_t length;
+	int32_t status; /* 0, or -errno and message says why */
+	uint32_t pid;   /* the process */
+	uint32_t reserved;
+	char message[JPHASE_ANSWER_ROOM]; /* the process's name */
+};
+
+static_assert(sizeof(struct jphase_answer) == 16 + JPHASE_ANSWER_ROOM, "layout");
 
 #define JPHASE_SIGNALS_MAX    32
 #define JPHASE_SIGNAL_NAME    60

@@ -35,7 +35,7 @@
 static struct measured work_phases(const char *count, const char *first, const char *step)
 {
 	return (struct measured){
-		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u", "JPHASE_MODE=sync" },
 		.argv = { WORK, "phases", count, first, step },
 	};
 }
@@ -115,27 +115,39 @@ static void assert_within(const struct beyond *b, int64_t distance)
 		fail_msg("not all within %lld of it", (long long)distance);
 }
 
+/* Of the first process, whose whole run TOTAL is. */
 static void assert_sum_is_total(const struct measured *m, const char *metric)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < m->model->row_count; i++)
-		if (!m->model->rows[i].unresolved)
-			sum += counted(m, &m->model->rows[i], metric);
+	for (size_t i = 0; i < m->model->row_count; i++) {
+		const struct row *row = &m->model->rows[i];
+
+		if (row->pid == m->model->runs[0].pid && !row->unresolved)
+			sum += counted(m, row, metric);
+	}
 	assert_int_equal(sum, counted(m, &m->model->runs[0].total, metric));
 }
 
 static void growing_phases_count_their_work_and_a_constant(void **state)
 {
-	static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
+	static const struct {
+		enum way way;
+		const char *mode;
+	} runs[] = {
+		{ WAY_RUN, "JPHASE_MODE=sync" },
+		{ WAY_PRELOAD, "JPHASE_MODE=sync" },
+		{ WAY_RUN, "JPHASE_MODE=exact" },
+	};
 
 	(void)state;
-	for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
 		struct measured m = work_phases("1000", "500000", "100");
 		struct beyond b;
 
-		m.way = ways[w];
-		m.env[1] = ASLEEP;
+		m.way = runs[i].way;
+		m.env[1] = runs[i].mode;
+		m.env[2] = ASLEEP;
 		measure_whole(&m);
 		b = beyond_of(&m, "instructions:u", 500000, 100);
 		assert_int_equal(b.count, PHASES);
@@ -183,7 +195,7 @@ static void the_kernel_adds_a_constant_and_little_more(void **state)
 
 	(void)state;
 	m.env[0] = "JPHASE_EVENTS=instructions,cycles";
-	m.env[1] = ASLEEP;
+	m.env[2] = ASLEEP;
 	measure_whole(&m);
 	b = beyond_of(&m, "INSTRUCTIONS", 10000000, 10000);
 	assert_int_equal(b.count, 100);
@@ -198,7 +210,7 @@ static void the_kernel_adds_a_constant_and_little_more(void **state)
 static void assert_work_of_others(const char *mode)
 {
 	struct measured m = {
-		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u", "JPHASE_MODE=sync" },
 		.argv = { WORK, mode, "3", "10000000" },
 	};
 	uint64_t work, all = 30000000;
@@ -227,7 +239,7 @@ static void threads_count_in_their_process_phase(void **state)
 static void workers_that_run_at_once_count_each_their_own(void **state)
 {
 	struct measured m = {
-		.env = { "JPHASE_EVENTS=instructions:u,cycles:u" },
+		.env = { "JPHASE_EVENTS=instructions:u,cycles:u", "JPHASE_MODE=sync" },
 		.argv = { WORK, "workers", "3", "10000000" },
 	};
 	uint64_t beyond[3], parent;

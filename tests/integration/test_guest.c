@@ -82,7 +82,8 @@ static void what_a_program_sees_of_itself_is_the_same(void **state)
 	m.argv[0] = TARGET("nosy");
 	run_plain(&plain);
 	assert_non_null(strstr(plain.out, "no other: 1"));
-	FOR_EACH_WAY(w) {
+	FOR_EACH_WAY(w)
+	{
 		m.way = ways[w];
 		measure(&m);
 		assert_same(&plain);
@@ -146,7 +147,8 @@ static void outputs_and_status_are_those_of_the_program(void **state)
 		m.argv[5] = ends[i];
 		run_plain(&plain);
 		assert_int_equal(plain.code, codes[i]);
-		FOR_EACH_WAY(w) {
+		FOR_EACH_WAY(w)
+		{
 			m.way = ways[w];
 			measure(&m);
 			assert_same(&plain);
@@ -166,11 +168,12 @@ static void a_command_substitution_returns_with_the_program(void **state)
 	char *dir = tmpdir_make();
 
 	(void)state;
-	assert_int_equal(run_shell(&r,
-				 "cd %s; x=$(LD_PRELOAD=%s %s phase=a print=hey flush daemonise sleep=3000); "
-				 "test $(ls jphase-act-*.msgpack | wc -l) = 1 && "
-				 "pgrep -f '^jphase collect' >/dev/null && echo \"$x still measured\"",
-				 dir, LIBJPHASE, TARGET("act")),
+	assert_int_equal(
+		run_shell(&r,
+			"cd %s; x=$(LD_PRELOAD=%s %s phase=a print=hey flush daemonise sleep=3000); "
+			"test $(ls jphase-act-*.msgpack | wc -l) = 1 && "
+			"pgrep -f '^jphase collect' >/dev/null && echo \"$x still measured\"",
+			dir, LIBJPHASE, TARGET("act")),
 		0);
 	assert_string_equal(r.out, "hey still measured\n");
 	run_clear(&r);
@@ -211,9 +214,8 @@ static bool has_stopped(pid_t pid, int *ret_signal)
 	siginfo_t info = { .si_pid = 0 };
 
 	for (int i = 0; i < 500; i++) {
-		assert_int_equal(waitid(P_PID, (id_t)pid, &info,
-					 WSTOPPED | WEXITED | WNOHANG | WNOWAIT),
-			0);
+		assert_int_equal(
+			waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT), 0);
 		if (info.si_pid)
 			break;
 		usleep(NAP_US);
@@ -225,7 +227,8 @@ static bool has_stopped(pid_t pid, int *ret_signal)
 /* What the shell sees when `how` is sent to the job; then the job goes on and ends. */
 static void assert_stops_and_goes_on(int group_signal, const char *first_deed, int expected)
 {
-	FOR_EACH_WAY(w) {
+	FOR_EACH_WAY(w)
+	{
 		int number;
 
 		m.way = ways[w];

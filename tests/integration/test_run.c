@@ -63,8 +63,8 @@ static void make_copy(const char *from, const char *name)
 static void assert_refused(const char *program, int code, const char *sentence)
 {
 	m.dir = m.dir ? m.dir : tmpdir_make();
-	assert_int_equal(run_shell(&r, "cd %s && %s run -o x.msgpack -- %s", m.dir, JPHASE, program),
-		0);
+	assert_int_equal(
+		run_shell(&r, "cd %s && %s run -o x.msgpack -- %s", m.dir, JPHASE, program), 0);
 	assert_string_equal(r.out, "");
 	assert_string_equal(r.err, sentence);
 	assert_int_equal(r.code, code);
@@ -88,8 +88,9 @@ static void a_static_program_is_one_phase_and_we_say_so(void **state)
 {
 	(void)state;
 	make_copy(TARGET("act_static"), "app");
-	assert_int_equal(run_shell(&r, "cd %s && %s run -o test.msgpack -- ./app phase=a print=x touch=100",
-				 m.dir, JPHASE),
+	assert_int_equal(
+		run_shell(&r, "cd %s && %s run -o test.msgpack -- ./app phase=a print=x touch=100",
+			m.dir, JPHASE),
 		0);
 	assert_string_equal(r.out, "x\n");
 	assert_non_null(strstr(r.err, "jphase: ./app is statically linked: its markers cannot be "
@@ -217,7 +218,8 @@ static void a_daemon_is_measured_for_as_long_as_it_lives(void **state)
 	path = text_make("%s/here", m.dir);
 	deed = text_make("write=%s", path);
 	m.way = WAY_PRELOAD;
-	GIVE(TARGET("act"), "phase=a", "daemonise", "phase=daemon", "sleep=700", "phase=later", deed);
+	GIVE(TARGET("act"), "phase=a", "daemonise", "phase=daemon", "sleep=700", "phase=later",
+		deed);
 	measure(&m);
 	assert_int_equal(m.child.code, 0);
 	assert_int_equal(phase_count(&m, "daemon"), 1);
@@ -238,7 +240,8 @@ static void what_outlives_the_command_and_the_grace_runs_on_unharmed(void **stat
 	deed = text_make("write=%s", path);
 	m.options[0] = "--grace";
 	m.options[1] = "100ms";
-	GIVE(TARGET("act"), "phase=a", "daemonise", "phase=daemon", "sleep=1000", "phases=100", deed);
+	GIVE(TARGET("act"), "phase=a", "daemonise", "phase=daemon", "sleep=1000", "phases=100",
+		deed);
 	measure(&m);
 	assert_int_equal(m.child.code, 0);
 	assert_true(m.model->runs[0].complete);
@@ -266,8 +269,9 @@ static void a_time_limit_ends_program_and_recording(void **state)
 {
 	(void)state;
 	m.dir = tmpdir_make();
-	assert_int_equal(run_shell(&r, "cd %s && timeout 1 %s run -q -o test.msgpack -- sleep 10; echo $?",
-				 m.dir, JPHASE),
+	assert_int_equal(
+		run_shell(&r, "cd %s && timeout 1 %s run -q -o test.msgpack -- sleep 10; echo $?",
+			m.dir, JPHASE),
 		0);
 	assert_string_equal(r.out, "124\n");
 	m.file = text_make("%s/test.msgpack", m.dir);
@@ -338,13 +342,15 @@ static void a_preloaded_process_1_is_told_and_does_not_hang(void **state)
 	if (!have_namespaces())
 		skip_because("no PID namespace can be made here");
 	m.dir = tmpdir_make();
-	assert_int_equal(run_shell(&r,
-				 "cd %s && LD_PRELOAD= unshare -p -f --mount-proc sh -c 'LD_PRELOAD=%s "
-				 "exec %s pid phase=a wait'; ls",
-				 m.dir, LIBJPHASE, TARGET("act")),
+	assert_int_equal(
+		run_shell(&r,
+			"cd %s && LD_PRELOAD= unshare -p -f --mount-proc sh -c 'LD_PRELOAD=%s "
+			"exec %s pid phase=a wait'; ls",
+			m.dir, LIBJPHASE, TARGET("act")),
 		0);
-	assert_string_equal(r.err, "jphase: not measuring: process 1 cannot start a collector of its "
-				   "own; use jphase run\n");
+	assert_string_equal(r.err,
+		"jphase: not measuring: process 1 cannot start a collector of its "
+		"own; use jphase run\n");
 	assert_string_equal(r.out, "pid 1\nwait: No child processes\n");
 }
 
@@ -368,8 +374,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_cannot_be_started_is_126_or_127, clear),
 		cmocka_unit_test_teardown(a_static_program_is_one_phase_and_we_say_so, clear),
-		cmocka_unit_test_teardown(a_set_user_id_program_is_not_counted_and_never_zero, clear),
-		cmocka_unit_test_teardown(a_set_user_id_descendant_is_noticed_while_it_lives, clear),
+		cmocka_unit_test_teardown(
+			a_set_user_id_program_is_not_counted_and_never_zero, clear),
+		cmocka_unit_test_teardown(
+			a_set_user_id_descendant_is_noticed_while_it_lives, clear),
 		cmocka_unit_test_teardown(scripts_and_shells_run_as_always, clear),
 		cmocka_unit_test_teardown(python_marks_through_ctypes, clear),
 		cmocka_unit_test_teardown(forks_and_execs_are_followed, clear),

@@ -31,8 +31,8 @@ struct child {
 
 	pid_t pid;
 	int pipe_in, pipe_out, pipe_err; /* ours, between run_start() and run_finish() */
-	int status; /* as wait() gives it */
-	int code;   /* as a shell gives it: 128 + N after signal N, 127: not executed */
+	int status;                      /* as wait() gives it */
+	int code; /* as a shell gives it: 128 + N after signal N, 127: not executed */
 	bool timed_out;
 	char *out, *err; /* all that came until nobody held the pipe; a NUL follows */
 	size_t out_bytes, err_bytes;

@@ -78,6 +78,28 @@ void region(struct tape *t, uint64_t time, uint8_t kind, const char *name)
 	marker(t, (struct record_marker){ .time_ns = time, .kind = kind, .name = name });
 }
 
+void thread_snapshot(struct tape *t, uint64_t number, uint32_t tid, const char *how, uint64_t time,
+	struct counts c)
+{
+	uint64_t values[] = { c.clock, c.faults, VALUE_ABSENT, c.enabled,
+		c.running ? c.running : c.enabled };
+	bool read = str_eq(how, "read");
+
+	recorder_thread(t->r, number, 0, tid, "perf", how, time, time + (read ? 1 * US : 0), values,
+		&perf_list);
+}
+
+void sampled(struct tape *t, uint64_t time, uint32_t tid, uint8_t kind, const char *name,
+	uint64_t number, struct counts c)
+{
+	thread_snapshot(t, number, tid, "sampled", time + 1 * US, c);
+	marker(t, (struct record_marker){ .time_ns = time,
+			  .tid = tid,
+			  .kind = kind,
+			  .name = name,
+			  .snapshot = number });
+}
+
 void snapshot(
 	struct tape *t, uint64_t number, uint64_t process_index, uint64_t time, struct counts c)
 {
@@ -153,6 +175,26 @@ struct value value(const struct model *m, size_t row, const char *name)
 struct value total(const struct model *m, const char *name)
 {
 	return model_value(m, &m->runs[0].total, column(m, name));
+}
+
+struct value whole(const struct model *m, size_t region_index, const char *name)
+{
+	return region_value(m, &m->regions[region_index], REGION_WHOLE, column(m, name));
+}
+
+struct value own(const struct model *m, size_t region_index, const char *name)
+{
+	return region_value(m, &m->regions[region_index], REGION_OWN, column(m, name));
+}
+
+struct value node_whole(const struct model *m, size_t node, const char *name)
+{
+	return node_value(m, &m->nodes[node], REGION_WHOLE, column(m, name));
+}
+
+struct value node_own(const struct model *m, size_t node, const char *name)
+{
+	return node_value(m, &m->nodes[node], REGION_OWN, column(m, name));
 }
 
 void assert_counted(struct value v, uint64_t number)

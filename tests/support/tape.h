@@ -41,8 +41,17 @@ void process(struct tape *t, uint64_t time, uint64_t index, pid_t pid, const cha
 /* A phase where kind is not given, of a thread of the process. */
 void marker(struct tape *t, struct record_marker m);
 void region(struct tape *t, uint64_t time, uint8_t kind, const char *name);
+/*
+ * The same with counters: the kernel sampled them 1 µs after the marker; taken
+ * by a thread of the first process.
+ */
+void sampled(struct tape *t, uint64_t time, uint32_t tid, uint8_t kind, const char *name,
+	uint64_t number, struct counts c);
 void snapshot(
 	struct tape *t, uint64_t number, uint64_t process_index, uint64_t time, struct counts c);
+/* Of one thread alone; how: "read", "sampled". */
+void thread_snapshot(struct tape *t, uint64_t number, uint32_t tid, const char *how, uint64_t time,
+	struct counts c);
 void session(struct tape *t, uint64_t number, uint64_t time, uint64_t usage, uint64_t memory);
 /* Exit status 42. */
 void gone(struct tape *t, uint64_t process_index, uint64_t time, uint64_t number);
@@ -54,6 +63,11 @@ struct model *two_phase_model(enum model_by by);
 /* Of the row, of the first run's total. */
 struct value value(const struct model *m, size_t row, const char *name);
 struct value total(const struct model *m, const char *name);
+/* Of a region, of a node of their tree. */
+struct value whole(const struct model *m, size_t region_index, const char *name);
+struct value own(const struct model *m, size_t region_index, const char *name);
+struct value node_whole(const struct model *m, size_t node, const char *name);
+struct value node_own(const struct model *m, size_t node, const char *name);
 void assert_counted(struct value v, uint64_t number);
 void assert_missing(struct value v, const char *quality);
 void assert_quality(struct value v, const char *quality);

@@ -215,8 +215,8 @@ static void what_the_parent_does_not_pass_on_is_told_with_the_command(void **sta
 
 	(void)state;
 	assert_non_null(strstr(cgroup_own_note(o, 1), "memory, not enabled by"));
-	snprintf(command, sizeof(command), "echo \"+memory\" | sudo tee %s/cgroup/cgroup.subtree_control",
-		root);
+	snprintf(command, sizeof(command),
+		"echo \"+memory\" | sudo tee %s/cgroup/cgroup.subtree_control", root);
 	assert_non_null(strstr(cgroup_own_note(o, 1), command));
 	assert_int_equal(cgroup_own_leave(o, reason), 0);
 	cgroup_own_close(o);

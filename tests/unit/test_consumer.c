@@ -180,6 +180,23 @@ static void late_owner_of_retired_claim_cannot_publish(void **state)
 	take_all_ids(f, 2, 1);
 }
 
+/* siglongjmp may leave a marker between its claim and its publishing. */
+static void claim_retired_by_its_owner_holds_nobody_back(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t left = claim(f);
+
+	emit(f, 1);
+	assert_int_equal(take(f, 0), 0);
+	assert_true(ring_retire(slot(f, left), PID, left));
+	assert_false(ring_retire(slot(f, left), PID, left));
+	take_all_ids(f, 1, 1);
+	/* Should its marker go on after all, it cannot publish. */
+	assert_false(ring_publish(slot(f, left), PID, left));
+	consumer_bury(&f->consumer, PID);
+	assert_int_equal(consumer_take_losses(&f->consumer).claims, 1);
+}
+
 static void retired_slot_is_passed_by_for_as_many_rounds_as_it_takes(void **state)
 {
 	struct fixture *f = *state;
@@ -379,6 +396,8 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(
 			slots_of_a_dead_process_are_given_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			claim_retired_by_its_owner_holds_nobody_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waiter_is_told_by_the_position, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			dropped_counter_that_runs_backwards_is_not_believed, set_up, tear_down),

@@ -10,7 +10,10 @@
 #include "support/tape.h"
 
 static struct metric peak_metric[] = {
-	{ .name = "proc_peak", .kind = METRIC_PEAK_SINCE, .unit = UNIT_BYTES, .scope = SCOPE_GROUP,
+	{ .name = "proc_peak",
+		.kind = METRIC_PEAK_SINCE,
+		.unit = UNIT_BYTES,
+		.scope = SCOPE_GROUP,
 		.group = METRIC_NO_GROUP },
 };
 static struct metric_list peak_list = { peak_metric, 1, 0 };
@@ -125,8 +128,8 @@ static struct model *scaled_model(const uint64_t end[3])
 	struct tape t = tape_of(&scaled_reader);
 
 	process(&t, T0, 0, 100, "first");
-	recorder_snapshot(t.r, 1, RECORD_NO_PROCESS, "perf", T0, T0, (uint64_t[]){ 10, 0, 0 },
-		&scaled_list);
+	recorder_snapshot(
+		t.r, 1, RECORD_NO_PROCESS, "perf", T0, T0, (uint64_t[]){ 10, 0, 0 }, &scaled_list);
 	phase(&t, 0, 1, "START");
 	recorder_snapshot(t.r, 2, RECORD_NO_PROCESS, "perf", T0 + MS, T0 + MS, end, &scaled_list);
 	gone(&t, 0, T0 + MS, 2);

@@ -268,7 +268,8 @@ struct child {
 	int to, from;
 };
 
-static void child_main(int in, int out)
+__attribute__((no_sanitize("address", "thread", "undefined"))) static void child_main(
+	int in, int out)
 {
 	unsigned char pages;
 

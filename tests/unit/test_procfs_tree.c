@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,8 @@
 /* Born long after any boot of this machine, and at its very beginning. */
 #define LATER 4000000000u
 #define EARLY 1u
+
+#define PAGES 300
 
 static char *root;
 static struct reader_env env;
@@ -58,15 +62,6 @@ static void write_status(unsigned pid, unsigned rss_kb)
 
 	snprintf(file, sizeof(file), "%u/status", pid);
 	tree_write(root, file, "VmHWM: 9 kB\nVmRSS: %u kB\nThreads: 1\n", rss_kb);
-}
-
-/* As the kernel answers for a process that has been waited for: with nothing. */
-static void write_end(unsigned pid)
-{
-	char file[64];
-
-	snprintf(file, sizeof(file), "%u/stat", pid);
-	tree_unlink(root, file);
 }
 
 static void raw_clear(uint64_t raw[RAW_COUNT])
@@ -136,28 +131,6 @@ static void a_gauge_alone_leaves_the_counters(void **state)
 	procfs_tree_close(t);
 }
 
-static void one_that_nobody_waits_for_keeps_its_numbers(void **state)
-{
-	uint64_t raw[RAW_COUNT];
-	struct procfs_tree *t;
-
-	(void)state;
-	write_stat((struct stat_line){ 30, 10, 200, 0, 3, LATER });
-	t = open_tree();
-	/* Its parent in between has ended. */
-	write_stat((struct stat_line){ 30, 1, 250, 0, 4, LATER });
-	raw_clear(raw);
-	procfs_tree_add(t, false, raw);
-	assert_int_equal(raw[RAW_MINFLT], 250);
-	tree_write(root, "30/stat", "%s", "");
-	write_end(30);
-	procfs_tree_update(t);
-	raw_clear(raw);
-	procfs_tree_add(t, false, raw);
-	assert_int_equal(raw[RAW_VM_RSS], 0);
-	procfs_tree_close(t);
-}
-
 static void a_number_that_comes_again_is_not_taken_for_the_same(void **state)
 {
 	struct procfs_tree *t;
@@ -172,6 +145,17 @@ static void a_number_that_comes_again_is_not_taken_for_the_same(void **state)
 	procfs_tree_close(t);
 }
 
+static void touch_pages(size_t count)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *memory = mmap(
+		NULL, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(memory, count * page, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < count; i++)
+		memory[i * page] = 1;
+}
+
 static pid_t start_grandchild(int ready)
 {
 	pid_t pid = fork();
@@ -180,14 +164,60 @@ static pid_t start_grandchild(int ready)
 	if (pid)
 		return pid;
 	if (fork() == 0) {
-		for (volatile int i = 0; i < 1000000; i++)
-			continue;
-		if (write(ready, "r", 1) != 1)
+		pid_t self = getpid();
+
+		alarm(60);
+		touch_pages(PAGES);
+		if (write(ready, &self, sizeof(self)) != sizeof(self))
 			_exit(1);
 		pause();
 	}
 	pause();
 	_exit(0);
+}
+
+/* Its own or, if it is a zombie that nobody takes away, as good as that. */
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	if (waitpid(pid, NULL, 0) == pid)
+		return;
+	for (int i = 0; i < 20 && kill(pid, 0) == 0; i++)
+		usleep(10000);
+}
+
+static uint64_t faults(struct procfs_tree *t)
+{
+	uint64_t raw[RAW_COUNT] = { 0 };
+
+	procfs_tree_update(t);
+	procfs_tree_add(t, false, raw);
+	return raw[RAW_MINFLT];
+}
+
+static void one_that_nobody_waits_for_keeps_its_numbers(void **state)
+{
+	struct reader_env real = { .proc_root = "/proc" };
+	struct procfs_tree *t;
+	uint64_t counted;
+	pid_t pid, below;
+	int ready[2];
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(procfs_tree_open(&real, getpid(), &t), 0);
+	pid = start_grandchild(ready[1]);
+	assert_int_equal(read(ready[0], &below, sizeof(below)), sizeof(below));
+	assert_true(faults(t) >= PAGES);
+	/* What the child had used is its parent's business, which is not asked here. */
+	end(pid);
+	counted = faults(t);
+	assert_true(counted >= PAGES);
+	end(below);
+	assert_int_equal(faults(t), counted);
+	procfs_tree_close(t);
+	close(ready[0]);
+	close(ready[1]);
 }
 
 static void a_real_tree_is_followed_by_the_thread(void **state)
@@ -196,28 +226,28 @@ static void a_real_tree_is_followed_by_the_thread(void **state)
 	struct procfs_tree *t;
 	uint64_t raw[RAW_COUNT], pss = VALUE_ABSENT;
 	int ready[2];
-	char byte;
-	pid_t pid;
+	pid_t pid, below;
 
 	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	pid = start_grandchild(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(read(ready[0], &below, sizeof(below)), sizeof(below));
 	assert_int_equal(procfs_tree_open(&real, getpid(), &t), 0);
 	for (int i = 0; i < 1000; i++) {
 		raw_clear(raw);
 		procfs_tree_add(t, true, raw);
 		pss = procfs_tree_take_pss(t);
-		if (raw[RAW_THREADS] == 2 && pss != VALUE_ABSENT)
+		if (raw[RAW_THREADS] >= 2 && pss != VALUE_ABSENT)
 			break;
 		usleep(10000);
 	}
-	assert_int_equal(raw[RAW_THREADS], 2);
+	/* A sanitizer may have threads of its own. */
+	assert_true(raw[RAW_THREADS] >= 2);
 	if (access("/proc/self/smaps_rollup", R_OK) == 0)
 		assert_true(pss != VALUE_ABSENT && pss > 0);
 	procfs_tree_close(t);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
+	end(below);
 	close(ready[0]);
 	close(ready[1]);
 }
@@ -230,8 +260,8 @@ int main(void)
 		in_root(children_and_theirs_are_added),
 		in_root(what_was_used_before_is_left_out),
 		in_root(a_gauge_alone_leaves_the_counters),
-		in_root(one_that_nobody_waits_for_keeps_its_numbers),
 		in_root(a_number_that_comes_again_is_not_taken_for_the_same),
+		cmocka_unit_test(one_that_nobody_waits_for_keeps_its_numbers),
 		cmocka_unit_test(a_real_tree_is_followed_by_the_thread),
 	};
 

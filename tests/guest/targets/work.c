@@ -5,6 +5,8 @@
  *	work phases COUNT FIRST STEP   COUNT phases p00000 ... of FIRST, FIRST + STEP, ...
  *	work children COUNT N          a phase "work" with COUNT children of N each
  *	work threads COUNT N           a phase "work" with COUNT threads of N each
+ *	work regions COUNT N           a phase "work" with COUNT threads, each with regions "r"
+ *	                               of N, 2 N, ... 50 N
  *	work workers COUNT N           children with a phase "work" of their own: N, 2 N, ...
  */
 #include <pthread.h>
@@ -21,6 +23,7 @@
 #define THREADS_MAX 16
 #define NAME_ROOM   8
 #define WARM_UPS    10
+#define REGIONS     50
 
 /* Exactly that many instructions, an even number, from the first to the last. */
 static void run_instructions(uint64_t count)
@@ -94,7 +97,17 @@ static void *thread_main(void *instructions)
 	return NULL;
 }
 
-static int work_threads(char **args)
+static void *regions_main(void *instructions)
+{
+	for (uint64_t i = 1; i <= REGIONS; i++) {
+		joule_begin("r");
+		run_instructions(i * *(uint64_t *)instructions);
+		joule_end("r");
+	}
+	return NULL;
+}
+
+static int work_on_threads(char **args, void *(*main_of_thread)(void *))
 {
 	uint64_t count = number(args[0]), instructions = number(args[1]);
 	pthread_t thread[THREADS_MAX];
@@ -103,12 +116,22 @@ static int work_threads(char **args)
 		return 2;
 	joule_phase("work");
 	for (uint64_t i = 0; i < count; i++)
-		if (pthread_create(&thread[i], NULL, thread_main, &instructions) != 0)
+		if (pthread_create(&thread[i], NULL, main_of_thread, &instructions) != 0)
 			return 1;
 	for (uint64_t i = 0; i < count; i++)
 		pthread_join(thread[i], NULL);
 	joule_phase("finish");
 	return 0;
+}
+
+static int work_threads(char **args)
+{
+	return work_on_threads(args, thread_main);
+}
+
+static int work_regions(char **args)
+{
+	return work_on_threads(args, regions_main);
 }
 
 static int work_workers(char **args)
@@ -144,6 +167,7 @@ static const struct {
 	{ "phases", 3, work_phases },
 	{ "children", 2, work_children },
 	{ "threads", 2, work_threads },
+	{ "regions", 2, work_regions },
 	{ "workers", 2, work_workers },
 };
 

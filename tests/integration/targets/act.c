@@ -35,8 +35,8 @@ static void fail(const char *what)
 static void do_touch(const char *arg)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)atol(arg);
-	char *memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		-1, 0);
+	char *memory = mmap(
+		NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED || madvise(memory, pages * page, MADV_NOHUGEPAGE) < 0)
 		fail("touch");
@@ -287,7 +287,8 @@ static void do_threads(const char *arg)
 		int n = left < 50 ? (int)left : 50;
 
 		for (int i = 0; i < n; i++)
-			if (pthread_create(&thread[i], NULL, mark_once, (void *)(uintptr_t)"thread"))
+			if (pthread_create(
+				    &thread[i], NULL, mark_once, (void *)(uintptr_t) "thread"))
 				fail("thread");
 		for (int i = 0; i < n; i++)
 			pthread_join(thread[i], NULL);
@@ -335,15 +336,37 @@ static const struct {
 	const char *name;
 	void (*deed)(const char *arg);
 } table[] = {
-	{ "phase", do_phase }, { "touch", do_touch }, { "print", do_print }, { "error", do_error },
-	{ "flush", do_flush }, { "sleep", do_sleep }, { "spin", do_spin }, { "exit", do_exit },
-	{ "_exit", do_exit_at_once }, { "raise", do_raise }, { "block", do_block }, { "ignore", do_ignore },
-	{ "await", do_await }, { "close", do_close }, { "write", do_write }, { "chdir", do_chdir },
-	{ "chroot", do_chroot }, { "setsid", do_setsid }, { "daemonise", do_daemonise },
-	{ "fork", do_fork }, { "join", do_join }, { "exec", do_exec }, { "clearenv", do_clearenv },
-	{ "nofile", do_nofile }, { "subreaper", do_subreaper }, { "wait", do_wait },
-	{ "phases", do_phases }, { "threads", do_threads }, { "children", do_children },
-	{ "pid", do_pid }, { "system", do_system },
+	{ "phase", do_phase },
+	{ "touch", do_touch },
+	{ "print", do_print },
+	{ "error", do_error },
+	{ "flush", do_flush },
+	{ "sleep", do_sleep },
+	{ "spin", do_spin },
+	{ "exit", do_exit },
+	{ "_exit", do_exit_at_once },
+	{ "raise", do_raise },
+	{ "block", do_block },
+	{ "ignore", do_ignore },
+	{ "await", do_await },
+	{ "close", do_close },
+	{ "write", do_write },
+	{ "chdir", do_chdir },
+	{ "chroot", do_chroot },
+	{ "setsid", do_setsid },
+	{ "daemonise", do_daemonise },
+	{ "fork", do_fork },
+	{ "join", do_join },
+	{ "exec", do_exec },
+	{ "clearenv", do_clearenv },
+	{ "nofile", do_nofile },
+	{ "subreaper", do_subreaper },
+	{ "wait", do_wait },
+	{ "phases", do_phases },
+	{ "threads", do_threads },
+	{ "children", do_children },
+	{ "pid", do_pid },
+	{ "system", do_system },
 };
 
 static void act(const char *word)

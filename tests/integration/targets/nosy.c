@@ -55,7 +55,8 @@ static void print_signals(void)
 		if (sigaction(i, NULL, &sa) < 0)
 			continue;
 		if (sa.sa_handler != SIG_DFL)
-			printf("signal %d: %s\n", i, sa.sa_handler == SIG_IGN ? "ignored" : "handled");
+			printf("signal %d: %s\n", i,
+				sa.sa_handler == SIG_IGN ? "ignored" : "handled");
 		if (sigismember(&blocked, i))
 			printf("signal %d: blocked\n", i);
 		if (sigismember(&pending, i))

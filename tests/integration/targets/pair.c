@@ -4,26 +4,27 @@
  * phase "work", both at the same time.  They have run the same code before,
  * in "warmup", so that only those pages are new.
  */
-#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include <jphase/jphase.h>
 
 #include "work.h"
 
-static pthread_barrier_t *barrier;
+#define WARMUPS 5
 
-static void barrier_share(void)
+static atomic_uint *arrived;
+
+/*
+ * Waits for the other one, without a call that might take another path the next
+ * time: what is run for the first time in a forked child is a page fault.
+ */
+static void meet(void)
 {
-	pthread_barrierattr_t attr;
+	unsigned even = (atomic_fetch_add(arrived, 1) | 1) + 1;
 
-	barrier = mmap(
-		NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (barrier == MAP_FAILED)
-		exit(1);
-	pthread_barrierattr_init(&attr);
-	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(barrier, &attr, 2);
+	while (atomic_load(arrived) < even)
+		continue;
 }
 
 static void work(const char *name, size_t pages)
@@ -31,11 +32,19 @@ static void work(const char *name, size_t pages)
 	char *memory = pages_reserve(pages);
 
 	joule_phase(name);
-	pthread_barrier_wait(barrier);
+	meet();
 	pages_touch(memory, pages);
-	pthread_barrier_wait(barrier);
+	meet();
 	joule_phase("rest");
 	pages_return(memory, pages);
+}
+
+static int work_as_child(size_t pages)
+{
+	for (int i = 0; i < WARMUPS; i++)
+		work("warmup", 1);
+	work("work", pages);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -45,17 +54,17 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	barrier_share();
+	arrived = mmap(
+		NULL, sizeof(*arrived), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (arrived == MAP_FAILED)
+		return 1;
 	joule_phase("both");
 	for (int i = 0; i < 2; i++) {
 		child[i] = fork();
 		if (child[i] < 0)
 			return 1;
-		if (child[i] == 0) {
-			work("warmup", 1);
-			work("work", (size_t)atol(argv[1 + i]));
-			_exit(0);
-		}
+		if (child[i] == 0)
+			_exit(work_as_child((size_t)atol(argv[1 + i])));
 	}
 	for (int i = 0; i < 2; i++)
 		bad |= waitpid(child[i], NULL, 0) != child[i];

@@ -2,7 +2,7 @@
 /*
  * team THREADS REPEAT PAGES MS: in each phase "team" all threads at once touch
  * so many fresh pages and burn so many ms of CPU time, each of them; "rest"
- * follows.  A round called "warmup" comes first.  Prints a line for each phase
+ * follows.  Some rounds called "warmup" come first.  Prints a line for each phase
  * "team": the CPU time that its threads measured, in ns.
  */
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include "work.h"
 
 #define THREADS_MAX 16
+#define WARMUPS     5
 
 static pthread_barrier_t barrier;
 static size_t pages;
@@ -36,7 +37,7 @@ static void *member_main(void *data)
 	struct member *m = data;
 	uint64_t before = thread_clock_ns(), now;
 
-	for (int round = 0; round <= repeat; round++, before = now) {
+	for (int round = 0; round < WARMUPS + repeat; round++, before = now) {
 		pthread_barrier_wait(&barrier);
 		work(m);
 		now = thread_clock_ns();
@@ -87,7 +88,8 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread[i], NULL, member_main, &members[i]) != 0)
 			return 1;
 
-	work_together("warmup", threads);
+	for (int round = 0; round < WARMUPS; round++)
+		work_together("warmup", threads);
 	for (int round = 0; round < repeat; round++)
 		printf("%" PRIu64 "\n", work_together("team", threads));
 	if (threads > 1)

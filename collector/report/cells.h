@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Values as cells of a table. */
+#ifndef REPORT_CELLS_H
+#define REPORT_CELLS_H
+
+#include "report/grid.h"
+#include "report/model.h"
+
+/* "-": not counted; with the marks that the legend explains. */
+void cell_value(const struct value *v, enum metric_unit unit, char text[GRID_CELL]);
+void cell_number(uint64_t number, char text[GRID_CELL]);
+/* part of whole in percent; "-" of nothing. */
+void cell_share(uint64_t part, uint64_t whole, char text[GRID_CELL]);
+
+#endif

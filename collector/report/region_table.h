@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree of regions, as a table. */
+#ifndef REPORT_REGION_TABLE_H
+#define REPORT_REGION_TABLE_H
+
+#include "report/format.h"
+
+/* shown: for each column, whether it is to be seen where regions have it. */
+void region_table_print(
+	const struct model *m, const struct report_options *o, const bool *shown, FILE *out);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Regions count the work of their own thread, while others compute as well. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "internal/util.h"
+#include "support/measure.h"
+
+/* Three threads with regions of once to fifty times so many instructions. */
+#define LENGTH       20000
+#define THREADS      3
+#define REGIONS      50
+/* Markers and a wait between the two readings, in user space. */
+#define MARKERS_USER 1000
+
+/* What the regions counted beyond their work: the least, the most, and in how many. */
+struct beyond {
+	uint64_t least;
+	uint64_t most;
+	uint64_t work; /* of all, in LENGTHs */
+	size_t count;
+};
+
+static void beyond_add(struct beyond *b, uint64_t value)
+{
+	uint64_t beyond = value % LENGTH;
+
+	b->least = b->count ? MIN(b->least, beyond) : beyond;
+	b->most = MAX(b->most, beyond);
+	b->work += value / LENGTH;
+	b->count++;
+}
+
+static size_t column_of(const struct measured *m, const char *name)
+{
+	for (size_t i = 0; i < m->model->column_count; i++)
+		if (str_eq(m->model->columns[i].name, name))
+			return i;
+	fail_msg("no metric is called %s", name);
+	return 0;
+}
+
+/* The regions that were sampled by the kernel, and those that were read. */
+static void measure_regions(const char *mode, struct beyond *sampled, struct beyond *read)
+{
+	struct measured m = {
+		.env = { "JPHASE_EVENTS=instructions:u", mode },
+		.argv = { BUILD_DIR "/guest/targets/work", "regions", "3", "20000" },
+	};
+	size_t column;
+
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	column = column_of(&m, "instructions:u");
+	for (size_t i = 0; i < m.model->region_count; i++) {
+		const struct region *r = &m.model->regions[i];
+		struct value v;
+
+		if (!str_eq(r->name, "r"))
+			continue;
+		v = region_value(m.model, r, REGION_WHOLE, column);
+		if (v.state != VALUE_COUNTED)
+			fail_msg("a region was not counted: %s", v.note ? v.note : "no reason");
+		beyond_add(v.flags & VALUE_SYNC ? read : sampled, v.number);
+	}
+	print_message("%zu sampled, %llu to %llu beyond; %zu read, %llu to %llu beyond\n",
+		sampled->count, (unsigned long long)sampled->least,
+		(unsigned long long)sampled->most, read->count, (unsigned long long)read->least,
+		(unsigned long long)read->most);
+	measure_clear(&m);
+	assert_int_equal(sampled->count + read->count, THREADS * REGIONS);
+	assert_int_equal(sampled->work + read->work, THREADS * REGIONS * (REGIONS + 1) / 2);
+	assert_true(read->most < MARKERS_USER);
+	assert_true(sampled->most < MARKERS_USER);
+}
+
+static void regions_read_while_they_wait_count_their_thread(void **state)
+{
+	struct beyond sampled = { 0 }, read = { 0 };
+
+	(void)state;
+	measure_regions("JPHASE_MODE=sync", &sampled, &read);
+	assert_int_equal(read.count, THREADS * REGIONS);
+}
+
+/* A thread's first marker makes its counters, and is read. */
+static void sampled_regions_are_their_work_and_one_constant(void **state)
+{
+	struct beyond sampled = { 0 }, read = { 0 };
+
+	(void)state;
+	measure_regions("JPHASE_MODE=exact", &sampled, &read);
+	assert_int_equal(read.count, THREADS);
+	assert_int_equal(sampled.least, sampled.most);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_read_while_they_wait_count_their_thread),
+		cmocka_unit_test(sampled_regions_are_their_work_and_one_constant),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
