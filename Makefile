@@ -106,7 +106,8 @@ $(B)/examples/%: examples/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -Iinclude $(CFLAGS) $(LDFLAGS) -o $@ $< -lpthread
 
-TARGET_LDFLAGS_act_static := -static
+TARGET_LDFLAGS_act_static  := -static
+TARGET_LDFLAGS_crew_static := -static
 
 $(B)/targets/%: tests/integration/targets/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
@@ -237,8 +238,6 @@ GUEST_DEPS    := qemu-system-arm cpio xz-utils gcc-aarch64-linux-gnu libc6-dev-a
 		 debian-archive-keyring
 GUEST_TARGETS := $(patsubst tests/guest/targets/%.c,$(B)/guest/targets/%,$(wildcard tests/guest/targets/*.c))
 GUEST_TESTS   := $(patsubst tests/guest/%.c,$(B)/guest/%,$(wildcard tests/guest/test_*.c))
-# Of the tests over real processes, those that need nothing but jphase.
-GUEST_ALSO    := $(filter $(addprefix $(B)/tests/,test_known_work),$(INTEG_TESTS))
 
 $(B)/guest/targets/%: tests/guest/targets/%.c include/jphase/jphase.h
 	@mkdir -p $(@D)
@@ -250,10 +249,10 @@ $(B)/guest/test_%: tests/guest/test_%.c $(SUPPORT_OBJ) $(B)/libcollector.a
 
 sysroot: $(SYSROOT_READY)
 
-guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS) $(GUEST_ALSO)
+guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS)
 
 guest-list:
-	@printf '%s\n' $(GUEST_TESTS) $(GUEST_ALSO)
+	@printf '%s\n' $(GUEST_TESTS)
 
 check-guest:
 	+MAKE=$(MAKE) tests/guest/check.sh $(GUEST_KERNELS)

@@ -103,10 +103,10 @@ static int read_targets(int argc, char **argv, struct targets *ret)
 static int check_options(void)
 {
 	if (config.token_pattern || config.user || config.signals) {
-		say("%s needs a program that jphase run starts",
-			config.token_pattern ? "token-pattern" :
-			config.user	     ? "user" :
-					       "signal");
+		say("%s needs a program that jphase run starts", config.token_pattern
+									 ? "token-pattern"
+								 : config.user ? "user"
+									       : "signal");
 		return -EINVAL;
 	}
 	if (config.mode == MODE_EXACT) {

@@ -33,6 +33,7 @@ static struct {
 	bool all;
 	bool quality;
 	bool no_null;
+	bool compensate;
 	const char *output;
 } report;
 
@@ -46,6 +47,10 @@ static const struct opt report_opts[] = {
 	OPT_FLAG(0, "quality", &report.quality,
 		"in place of the table: how each boundary was taken, what markers cost, and how "
 		"far each value can be trusted",
+		NULL),
+	OPT_FLAG(0, "compensate", &report.compensate,
+		"take away from phases and regions what their markers cost, as measured at the "
+		"end of the run",
 		NULL),
 	OPT_FLAG(0, "no-null", &report.no_null,
 		"leave out values that were not counted (json, csv)", NULL),
@@ -232,6 +237,9 @@ static int write_report(const struct model *m, FILE *out)
 	if (fflush(out) == 0 && !ferror(out))
 		return EXIT_OK;
 	say("cannot write the report: %s", strerror(errno ? errno : EIO));
+	/* Said once is enough. */
+	__fpurge(out);
+	clearerr(out);
 	return EXIT_FAILED;
 }
 
@@ -266,6 +274,7 @@ static int run_report(int count, char **files)
 		say("out of memory");
 		return EXIT_FAILED;
 	}
+	m->compensate = report.compensate;
 	status = count ? read_files(m, count, files) : read_newest(m);
 	if (m->run_count && model_finish(m, (enum model_by)report.by) < 0) {
 		say("out of memory");

@@ -91,7 +91,10 @@ static void do_job(struct session *s, const struct job *job)
 		command_ended(s, job);
 		break;
 	case JOB_STOP: s->stopping = true; break;
-	case JOB_MARK: marks_take(s, job); break;
+	case JOB_MARK:
+		intake_drain(s);
+		marks_take(s, job);
+		break;
 	}
 }
 
@@ -227,6 +230,8 @@ static void complete(struct session *s)
 
 		session_bury(s, p);
 	}
+	/* What has happened since the last housekeeping. */
+	snapshot_keep_alive(s);
 	if (alive)
 		session_note(s, NULL, "%zu processes go on, unmeasured from here", alive);
 	/* Else it lingers, and somebody may yet come. */

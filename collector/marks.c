@@ -106,8 +106,9 @@ static struct process *find_process(struct session *s, const struct job *job, ui
 	return session_join(s, job->pid, "fork", time_ns);
 }
 
-static void refuse(const struct job *job)
+static void refuse(struct session *s, const struct job *job)
 {
+	s->outside_lost += job->fd < 0;
 	if (job->pid)
 		answer(job->fd, -ESRCH, job->pid, "process %d is not of this session",
 			(int)job->pid);
@@ -132,7 +133,7 @@ static void add(struct session *s, struct marks *m, const struct job *job)
 	struct jphase_record *rec = &s->batch[m->count].record;
 
 	if (!p || !p->confirmed) {
-		refuse(job);
+		refuse(s, job);
 		return;
 	}
 	if (job->mark.kind == JPHASE_NONE) {
@@ -161,8 +162,7 @@ void marks_take(struct session *s, const struct job *first)
 	m.count = m.asking = 0;
 	do
 		add(s, &m, &job);
-	while (m.count < CONSUMER_BATCH && m.asking < ASKING_MAX &&
-		jobs_take_mark(&s->jobs, &job));
+	while (m.count < CONSUMER_BATCH && m.asking < ASKING_MAX && jobs_take_mark(&s->jobs, &job));
 	if (!m.count)
 		return;
 	intake_marks(s, m.process, m.count);

@@ -15,12 +15,12 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 
-#define PREFIX		"jphase-"
-#define ADDRESS_LENGTH	(sizeof(PREFIX) - 1 + 16)
-#define ADDRESS_ROOM	(ADDRESS_LENGTH + 1)
-#define ANSWER_WAIT_MS	5000
-#define TOKEN_WAIT_MS	50
-#define LISTENS		0x10000 /* of the flags in /proc/net/unix */
+#define PREFIX         "jphase-"
+#define ADDRESS_LENGTH (sizeof(PREFIX) - 1 + 16)
+#define ADDRESS_ROOM   (ADDRESS_LENGTH + 1)
+#define ANSWER_WAIT_MS 5000
+#define TOKEN_WAIT_MS  50
+#define LISTENS        0x10000 /* of the flags in /proc/net/unix */
 
 /* As jphase sends it: no part has grown yet. */
 struct message {
@@ -267,7 +267,8 @@ static void explain_none(const struct outside_choice *choice, char error[OUTSIDE
 			"no session of yours has process %d; begin one with: jphase attach %d",
 			(int)choice->pid, (int)choice->pid);
 	else
-		explain(error, "no session of yours is under way; jphase run or jphase attach begin one");
+		explain(error,
+			"no session of yours is under way; jphase run or jphase attach begin one");
 	if (choice->session && choice->pid)
 		explain(error, " and has process %d", (int)choice->pid);
 }
@@ -281,8 +282,8 @@ static void explain_several(const struct search *search, char error[OUTSIDE_ERRO
 			search->found[i].answer.message);
 }
 
-static int find_session(const struct outside_choice *choice, struct session_at *ret,
-	char error[OUTSIDE_ERROR_ROOM])
+static int find_session(
+	const struct outside_choice *choice, struct session_at *ret, char error[OUTSIDE_ERROR_ROOM])
 {
 	struct search search = { .count = 0 };
 	int err;
@@ -291,8 +292,10 @@ static int find_session(const struct outside_choice *choice, struct session_at *
 		return 0;
 	err = search_all(choice, &search);
 	if (err < 0) {
-		explain(error, err == -ETIMEDOUT ? "a session does not answer" :
-						   "cannot look for sessions: %s", strerror(-err));
+		explain(error,
+			err == -ETIMEDOUT ? "a session does not answer"
+					  : "cannot look for sessions: %s",
+			strerror(-err));
 	} else if (search.count == 1) {
 		*ret = search.found[0].at;
 	} else {

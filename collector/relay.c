@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -21,9 +22,9 @@ struct relay {
 	struct token_finder *finder;
 	struct relay_sink sink;
 	int in;
-	int input; /* the program's end, until it has it */
+	int input;   /* the program's end, until it has it */
 	int quit[2]; /* its end is closed when the program has ended */
-	int seen[2]; /* and this one when all that it wrote has been looked at */
+	sem_t seen;  /* all that it wrote has been looked at */
 	pthread_t thread;
 	bool running;
 	char *buf; /* from sent to used: not passed on yet */
@@ -40,18 +41,13 @@ static void found(void *data, const struct token *token)
 	r->sink.token(r->sink.data, token, r->clock_ns);
 }
 
-static void close_pair(int pair[2])
-{
-	pair[0] = sys_close(pair[0]);
-	pair[1] = sys_close(pair[1]);
-}
-
 static void free_all(struct relay *r)
 {
 	sys_close(r->in);
 	sys_close(r->input);
-	close_pair(r->quit);
-	close_pair(r->seen);
+	sys_close(r->quit[0]);
+	sys_close(r->quit[1]);
+	sem_destroy(&r->seen);
 	token_close(r->finder);
 	free(r->buf);
 	free(r);
@@ -66,8 +62,7 @@ static int make_pipes(struct relay *r)
 		return err;
 	r->in = pair[0];
 	r->input = pair[1];
-	err = SYS_RESULT(pipe2(r->quit, O_CLOEXEC));
-	return err < 0 ? err : SYS_RESULT(pipe2(r->seen, O_CLOEXEC));
+	return SYS_RESULT(pipe2(r->quit, O_CLOEXEC));
 }
 
 int relay_open(const char *pattern, const struct relay_sink *sink, struct relay **ret)
@@ -87,10 +82,10 @@ int relay_open(const char *pattern, const struct relay_sink *sink, struct relay 
 		.in = -1,
 		.input = -1,
 		.quit = { -1, -1 },
-		.seen = { -1, -1 },
 		.buf = malloc(RELAY_ROOM),
 		.room = RELAY_ROOM,
 	};
+	sem_init(&r->seen, 0, 0);
 	err = r->buf ? token_open(pattern, &r->finder, reason) : -ENOMEM;
 	if (err == 0)
 		err = make_pipes(r);
@@ -250,7 +245,7 @@ static void *run(void *data)
 	while (step(r, r->quit[0]))
 		continue;
 	take_rest(r);
-	r->seen[1] = sys_close(r->seen[1]);
+	sem_post(&r->seen);
 	while (has_output(r)) {
 		struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
@@ -277,10 +272,8 @@ int relay_start(struct relay *r)
 
 void relay_settle(struct relay *r)
 {
-	char none;
-
 	r->quit[1] = sys_close(r->quit[1]);
-	while (r->running && sys_read(r->seen[0], &none, 1) == -EINTR)
+	while (r->running && sem_wait(&r->seen) < 0)
 		continue;
 }
 

@@ -22,7 +22,7 @@ struct token_finder {
 	bool cut;  /* what is kept is not the beginning of its line */
 	bool done; /* the line has had its token */
 	size_t used;
-	char kept[TOKEN_WINDOW]; /* of a line that is not complete */
+	char kept[TOKEN_WINDOW + 1]; /* of a line that is not complete, and a NUL */
 };
 
 /* --- the pattern --- */
@@ -100,11 +100,14 @@ static const char *check_bracket(const char *at, char ret_error[TOKEN_ERROR_ROOM
 			const char close[] = { at[1], ']', '\0' }, *end = strstr(at + 2, close);
 
 			at = end ? end + 1 : at;
-		} else if (at[0] == '\\' && at[1] && at[1] != '\\') {
+		} else if (at[0] == '\\' && at[1] == '\\') {
+			at++;
+		} else if (at[0] == '\\' && at[1]) {
 			refuse_escape(at[1], true, ret_error);
 			return NULL;
 		} else if (is_multibyte(at[0])) {
-			refuse(ret_error, "only ASCII can stand in []; write (\u00e4|\u00f6) for [\u00e4\u00f6]");
+			refuse(ret_error,
+				"only ASCII can stand in []; write (\u00e4|\u00f6) for [\u00e4\u00f6]");
 			return NULL;
 		}
 	}
@@ -121,8 +124,8 @@ static int check_group(const char *at, char ret_error[TOKEN_ERROR_ROOM])
 		return refuse(ret_error,
 			"(?%c looks around, which POSIX cannot; match those characters as well",
 			at[2]);
-	return refuse(ret_error, "(?%.1s is not POSIX; write [Aa] for both cases of a letter",
-		at + 2);
+	return refuse(
+		ret_error, "(?%.1s is not POSIX; write [Aa] for both cases of a letter", at + 2);
 }
 
 /* at is at the end of a repetition. */
@@ -143,7 +146,7 @@ static int check_dialect(const char *pattern, char ret_error[TOKEN_ERROR_ROOM])
 	bool counting = false;
 	int err = 0;
 
-	for (const char *at = pattern; *at && err == 0; at++) {
+	for (const char *at = pattern; err == 0 && *at; at++) {
 		if (at > pattern && is_multibyte(at[-1]) && strchr("*+?{", *at))
 			return refuse(ret_error,
 				"%c would repeat a part of the character; put that in (...)", *at);
@@ -182,7 +185,8 @@ static int compile(const char *pattern, regex_t *ret, char ret_error[TOKEN_ERROR
 	}
 	if (regexec(ret, "", 0, NULL, 0) == 0) {
 		regfree(ret);
-		return refuse(ret_error, "it matches an empty text as well; write + where * is");
+		return refuse(ret_error,
+			"it matches an empty text as well; write + where * is, leave ? out");
 	}
 	return 0;
 }
@@ -239,23 +243,23 @@ struct token_finder *token_close(struct token_finder *f)
 
 /* --- the stream --- */
 
-static bool search(const struct token_finder *f, const char *text, size_t size, bool whole,
-	regmatch_t *ret)
+/* All that is kept; what is behind it belongs to the line, too, unless it is whole. */
+static bool search(struct token_finder *f, bool whole, regmatch_t *ret)
 {
 	int flags = REG_STARTEND | (f->cut ? REG_NOTBOL : 0) | (whole ? 0 : REG_NOTEOL);
 
 	/* Most lines have no token: most of these are told fast. */
-	if (f->literal_bytes && !memmem(text, size, f->literal, f->literal_bytes))
+	if (f->literal_bytes && !memmem(f->kept, f->used, f->literal, f->literal_bytes))
 		return false;
-	*ret = (regmatch_t){ .rm_so = 0, .rm_eo = (regoff_t)size };
-	return regexec(&f->regex, text, 1, ret, flags) == 0 && ret->rm_eo > ret->rm_so;
+	f->kept[f->used] = '\0';
+	*ret = (regmatch_t){ .rm_so = 0, .rm_eo = (regoff_t)f->used };
+	return regexec(&f->regex, f->kept, 1, ret, flags) == 0 && ret->rm_eo > ret->rm_so;
 }
 
-static void tell(struct token_finder *f, const char *text, const regmatch_t *match, token_fn found,
-	void *data)
+static void tell(struct token_finder *f, const regmatch_t *match, token_fn found, void *data)
 {
 	const struct token token = {
-		.text = text + match->rm_so,
+		.text = f->kept + match->rm_so,
 		.length = (size_t)(match->rm_eo - match->rm_so),
 		.line = f->line,
 	};
@@ -273,8 +277,8 @@ static void move_window(struct token_finder *f, token_fn found, void *data)
 	const size_t sure = TOKEN_WINDOW - TOKEN_LONG_MAX;
 	regmatch_t match;
 
-	if (search(f, f->kept, f->used, false, &match) && (size_t)match.rm_so < sure) {
-		tell(f, f->kept, &match, found, data);
+	if (search(f, false, &match) && (size_t)match.rm_so < sure) {
+		tell(f, &match, found, data);
 		f->used = 0;
 		return;
 	}
@@ -297,13 +301,12 @@ static void keep(struct token_finder *f, const char *bytes, size_t size, token_f
 	}
 }
 
-static void end_line(struct token_finder *f, const char *text, size_t size, token_fn found,
-	void *data)
+static void end_line(struct token_finder *f, token_fn found, void *data)
 {
 	regmatch_t match;
 
-	if (!f->done && search(f, text, size, true, &match))
-		tell(f, text, &match, found, data);
+	if (!f->done && search(f, true, &match))
+		tell(f, &match, found, data);
 	f->line++;
 	f->used = 0;
 	f->cut = f->done = false;
@@ -315,13 +318,9 @@ void token_feed(struct token_finder *f, const char *bytes, size_t size, token_fn
 		const char *end = memchr(bytes, '\n', size);
 		size_t n = end ? (size_t)(end - bytes) : size;
 
-		if (end && n < TOKEN_WINDOW && !f->used && !f->cut) {
-			end_line(f, bytes, n, found, data);
-		} else {
-			keep(f, bytes, n, found, data);
-			if (end)
-				end_line(f, f->kept, f->used, found, data);
-		}
+		keep(f, bytes, n, found, data);
+		if (end)
+			end_line(f, found, data);
 		n += end != NULL;
 		bytes += n;
 		size -= n;
@@ -331,5 +330,5 @@ void token_feed(struct token_finder *f, const char *bytes, size_t size, token_fn
 void token_end(struct token_finder *f, token_fn found, void *data)
 {
 	if (f->used)
-		end_line(f, f->kept, f->used, found, data);
+		end_line(f, found, data);
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOKEN_DEFAULT	 "__[A-Z0-9_]+__"
+#define TOKEN_DEFAULT    "__[A-Z0-9_]+__"
 #define TOKEN_ERROR_ROOM 160
 
 /* In lines longer than this a match may have TOKEN_LONG_MAX bytes at most. */

@@ -25,7 +25,9 @@
 
 struct cgroup_own {
 	struct cgroup_place place;
-	char *origin; /* the folder of the group that the program came from */
+	char *origin;     /* the folder of the group that the program came from */
+	char *aside;      /* where our own processes are meanwhile; NULL: where they were */
+	unsigned enabled; /* controllers */
 	int fd;
 	bool takes;
 	bool made;
@@ -134,30 +136,78 @@ static void note_refusal(struct cgroup_own *o, const char *parent, unsigned set,
 			names, strerror(-err), command);
 }
 
+static int change_controller(const char *folder, char sign, size_t index)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%c%s", sign, controller_name(index));
+	return write_file(folder, "cgroup.subtree_control", text);
+}
+
 static unsigned enable(struct cgroup_own *o, const char *parent, unsigned wanted)
 {
-	unsigned refused[2] = { 0, 0 }, enabled = 0;
-	int error[2] = { -EBUSY, -EACCES };
+	unsigned refused = 0, enabled = 0;
+	int error = 0;
 
 	for (size_t i = 0; i < CONTROLLERS_COUNT; i++) {
-		char text[32];
-		int err;
+		int err = wanted & 1u << i ? change_controller(parent, '+', i) : 0;
 
-		if (!(wanted & 1u << i))
-			continue;
-		snprintf(text, sizeof(text), "+%s", controller_name(i));
-		err = write_file(parent, "cgroup.subtree_control", text);
-		if (err == 0) {
-			enabled |= 1u << i;
-			continue;
+		if (err < 0) {
+			refused |= 1u << i;
+			error = err;
+		} else {
+			enabled |= wanted & 1u << i;
 		}
-		refused[err != -EBUSY] |= 1u << i;
-		error[err != -EBUSY] = err;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		if (refused[i])
-			note_refusal(o, parent, refused[i], error[i]);
+	if (refused)
+		note_refusal(o, parent, refused, error);
 	return enabled;
+}
+
+struct residents {
+	pid_t ours[2];
+	size_t count;
+	bool others;
+};
+
+static void count_resident(pid_t pid, void *arg)
+{
+	struct residents *r = arg;
+
+	r->count++;
+	r->others |= pid != r->ours[0] && pid != r->ours[1];
+}
+
+static void move_aside(pid_t pid, void *arg)
+{
+	const struct cgroup_own *o = arg;
+
+	(void)move_process(o->aside, pid);
+}
+
+/*
+ * A group that passes controllers on holds no processes itself, but for the
+ * root of all.  Where only ours are there, as in a scope of systemd's that was
+ * made for us, they go to a group beside the program's meanwhile.
+ */
+static int make_room(struct cgroup_own *o, const char *parent, pid_t pid)
+{
+	struct residents r = { .ours = { getpid(), pid } };
+	char path[CONTROLLERS_PATH_ROOM + 16];
+
+	snprintf(path, sizeof(path), "%s/cgroup.events", parent);
+	if (access(path, F_OK) < 0 || cgroup_processes(parent, count_resident, &r) < 0 || !r.count)
+		return 0;
+	/* The kernel would pass on those of threads, and let no process into the groups below. */
+	if (r.others)
+		return -EBUSY;
+	if (asprintf(&o->aside, "%s/jphase-aside-%d", parent, (int)getpid()) < 0) {
+		o->aside = NULL;
+		return -ENOMEM;
+	}
+	if (mkdir(o->aside, 0755) < 0)
+		return -errno;
+	return cgroup_processes(parent, move_aside, o);
 }
 
 static void note_missing(struct cgroup_own *o, const struct reader_env *env, unsigned missing)
@@ -176,21 +226,26 @@ static void note_missing(struct cgroup_own *o, const struct reader_env *env, uns
 			controllers_names(missing & ~old, "", ", ", names));
 }
 
-static void enable_controllers(struct cgroup_own *o, const struct reader_env *env)
+static void enable_controllers(struct cgroup_own *o, const struct reader_env *env, pid_t pid)
 {
 	char parent[CONTROLLERS_PATH_ROOM], folder[CONTROLLERS_PATH_ROOM];
 	char command[CONTROLLERS_PATH_ROOM], names[CONTROLLERS_TEXT_ROOM];
 	unsigned has = controllers_in(o->place.group_path, "cgroup.controllers");
 	unsigned in_root = controllers_in(o->place.root_path, "cgroup.controllers");
-	unsigned in_parent, enabled, lacking;
+	unsigned in_parent, lacking;
+	int err;
 
 	snprintf(parent, sizeof(parent), "%s", o->place.group_path);
 	*strrchr(parent, '/') = '\0';
 	in_parent = controllers_in(parent, "cgroup.controllers");
-	enabled = enable(o, parent, in_parent & ~has);
-	if (enabled)
+	err = in_parent & ~has ? make_room(o, parent, pid) : 0;
+	if (err < 0)
+		note_refusal(o, parent, in_parent & ~has, err);
+	else
+		o->enabled = enable(o, parent, in_parent & ~has);
+	if (o->enabled && !o->aside)
 		note(o, "enabled for the groups in %.200s, and left so: %s", parent,
-			controllers_names(enabled, "", ", ", names));
+			controllers_names(o->enabled, "", ", ", names));
 	lacking = in_root & ~in_parent & ~has;
 	for (size_t depth = 0; lacking && controllers_ancestor(&o->place, depth, folder); depth++) {
 		controllers_command(folder, lacking, command, sizeof(command));
@@ -345,7 +400,7 @@ int cgroup_own_open(const struct reader_env *env, const struct cgroup_choice *ch
 		return err;
 	}
 	if (create)
-		enable_controllers(o, env);
+		enable_controllers(o, env, pid);
 	if (create && env->perf_cgroup)
 		wake_perf(o);
 	*ret = o;
@@ -404,8 +459,10 @@ static void move_back(pid_t pid, void *arg)
 {
 	const struct cgroup_own *o = arg;
 
+	const char *to = o->aside ? o->aside : o->origin;
+
 	/* A group that passes controllers on holds no processes, but for the root. */
-	if (!o->origin || move_process(o->origin, pid) < 0)
+	if (!to || move_process(to, pid) < 0)
 		(void)move_process(o->place.root_path, pid);
 }
 
@@ -413,6 +470,25 @@ static void empty_group(const char *folder, void *arg)
 {
 	(void)cgroup_processes(folder, move_back, arg);
 	(void)rmdir(folder);
+}
+
+static void move_home(pid_t pid, void *arg)
+{
+	const struct cgroup_own *o = arg;
+
+	(void)move_process(o->origin, pid);
+}
+
+/* The group is gone: whoever went aside returns. */
+static void return_home(struct cgroup_own *o)
+{
+	if (!o->aside || !o->origin)
+		return;
+	for (size_t i = 0; i < CONTROLLERS_COUNT; i++)
+		if (o->enabled & 1u << i)
+			(void)change_controller(o->origin, '-', i);
+	(void)cgroup_processes(o->aside, move_home, o);
+	(void)rmdir(o->aside);
 }
 
 struct stayers {
@@ -448,8 +524,10 @@ int cgroup_own_leave(struct cgroup_own *o, char ret_reason[READER_REASON_ROOM])
 	o->made = false;
 	for (int i = 0; i < LEAVE_ROUNDS; i++) {
 		cgroup_walk(path, empty_group, o);
-		if (access(path, F_OK) < 0)
+		if (access(path, F_OK) < 0) {
+			return_home(o);
 			return 0;
+		}
 		nanosleep(&pause, NULL);
 	}
 	cgroup_walk(path, tell_stayers, &stayers);
@@ -465,6 +543,7 @@ struct cgroup_own *cgroup_own_close(struct cgroup_own *o)
 	sys_close(o->fd);
 	cgroup_place_clear(&o->place);
 	free(o->origin);
+	free(o->aside);
 	free(o);
 	return NULL;
 }

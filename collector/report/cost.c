@@ -170,9 +170,8 @@ static size_t calibrations(const struct fold *f)
 
 int cost_take(struct fold *f)
 {
-	const struct kind phases = {
-		f->model->row_count - f->first_row, phase_is_empty, phase_marker_ns, phase_value
-	};
+	const struct kind phases = { f->model->row_count - f->first_row, phase_is_empty,
+		phase_marker_ns, phase_value };
 	const struct kind regions = { f->model->region_count - f->first_region, region_is_empty,
 		region_marker_ns, whole_value };
 	struct run *run = fold_run(f);

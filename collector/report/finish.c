@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "internal/util.h"
+#include "report/compensation.h"
 #include "report/group.h"
 #include "report/model.h"
 #include "report/tree.h"
@@ -79,6 +80,8 @@ int model_finish(struct model *m, enum model_by by)
 {
 	int err = rows_finish(m);
 
+	if (err == 0)
+		compensation_apply(m);
 	if (err == 0)
 		err = tree_build(m, by == BY_THREAD);
 	if (err < 0 || by == BY_PHASE)

@@ -8,6 +8,7 @@
 #include "internal/util.h"
 #include "jphase/abi.h"
 #include "report/cost.h"
+#include "report/markers.h"
 #include "report/phases.h"
 #include "report/regions.h"
 
@@ -242,38 +243,6 @@ static int (*const marker_functions[])(struct fold *f, struct process *p, struct
 	[JPHASE_VALUE] = on_value,
 	[JPHASE_EXIT] = on_exit_marker,
 };
-
-/* How long the thread's marker before it took is told by m. */
-static void marker_took(struct fold *f, struct thread *thread, const struct record_marker *m)
-{
-	if (thread->inside_phase != MODEL_NONE)
-		f->model->rows[thread->inside_phase].inside_ns += m->took_ns;
-	if (thread->inside_region != MODEL_NONE)
-		f->model->regions[thread->inside_region].inside_ns += m->took_ns;
-	if (thread->marked_region != MODEL_NONE)
-		f->model->regions[thread->marked_region].marker_ns += m->took_ns;
-	thread->inside_phase = thread->inside_region = thread->marked_region = MODEL_NONE;
-}
-
-/* A phase's own marker stands between phases; a region's around it. */
-static void marker_counts(struct fold *f, const struct process *p, struct thread *thread,
-	const struct record_marker *m)
-{
-	const struct open_region *around = thread->open;
-
-	if (m->kind == JPHASE_PHASE || m->kind == JPHASE_EXIT)
-		return;
-	if (around && m->kind == JPHASE_BEGIN)
-		around = around->outer;
-	if (p->current != MODEL_NONE) {
-		thread->inside_phase = p->current;
-		f->model->rows[p->current].inside++;
-	}
-	if (around) {
-		thread->inside_region = around->region;
-		f->model->regions[around->region].inside++;
-	}
-}
 
 static int on_marker(void *data, const struct record_marker *m)
 {

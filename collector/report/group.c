@@ -65,6 +65,7 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 	into->inside_ns += row->inside_ns;
 	into->begin_taken = taken_worse(into->begin_taken, row->begin_taken);
 	into->end_taken = taken_worse(into->end_taken, row->end_taken);
+	into->is_short |= row->is_short;
 	into->open |= row->open;
 	into->acknowledged |= row->acknowledged;
 	return 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -126,38 +127,97 @@ struct json {
 	struct writer w;
 	const struct model *model;
 	size_t *order; /* the columns by name */
+	struct {
+		char *before;
+		char *after;
+	} * texts; /* what stands around each column's values */
 	bool no_null;
 };
 
-static void put_metric(struct json *j, const struct column *c, const struct value *v)
+/* The values are many, and most of each is as that of its column: made once. */
+static char *text_of(
+	void (*write)(struct writer *w, const struct column *c), const struct column *c)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct writer w = { .out = out, .flat = 1, .empty = true };
+
+	if (!out)
+		return NULL;
+	write(&w, c);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void write_before_value(struct writer *w, const struct column *c)
+{
+	open_bracket(w, '{');
+	put_text(w, "name", c->name);
+	key(w, "value");
+}
+
+static void write_after_value(struct writer *w, const struct column *c)
+{
+	w->empty = false;
+	put_text(w, "unit", unit_name(c->unit));
+	put_text(w, "source", c->source);
+	key(w, "quality");
+}
+
+static int make_texts(struct json *j)
+{
+	const struct model *m = j->model;
+
+	j->texts = calloc(m->column_count + 1, sizeof(*j->texts));
+	for (size_t i = 0; j->texts && i < m->column_count; i++) {
+		j->texts[i].before = text_of(write_before_value, &m->columns[i]);
+		j->texts[i].after = text_of(write_after_value, &m->columns[i]);
+		if (!j->texts[i].before || !j->texts[i].after)
+			return -ENOMEM;
+	}
+	return j->texts ? 0 : -ENOMEM;
+}
+
+static void free_texts(struct json *j)
+{
+	for (size_t i = 0; j->texts && i < j->model->column_count; i++) {
+		free(j->texts[i].before);
+		free(j->texts[i].after);
+	}
+	free(j->texts);
+}
+
+static void put_metric(struct json *j, size_t column, const struct value *v)
 {
 	char number[NUMBER_ROOM];
 	char quality[QUALITY_ROOM];
+	FILE *out = j->w.out;
 
-	open_flat_object(&j->w);
-	put_text(&j->w, "name", c->name);
-	key(&j->w, "value");
-	value_number(v, c->unit, number);
-	fputs(v->state == VALUE_COUNTED ? number : "null", j->w.out);
-	put_text(&j->w, "unit", unit_name(c->unit));
-	put_text(&j->w, "source", c->source);
+	next_item(&j->w);
+	fputs(j->texts[column].before, out);
+	value_number(v, j->model->columns[column].unit, number);
+	fputs(v->state == VALUE_COUNTED ? number : "null", out);
+	fputs(j->texts[column].after, out);
 	value_quality(v, quality);
-	put_text(&j->w, "quality", quality);
-	key(&j->w, "coverage");
-	if (v->state == VALUE_COUNTED)
-		fprintf(j->w.out, "%.4f", v->coverage);
-	else
-		fputs("null", j->w.out);
-	if (v->state == VALUE_COUNTED && v->step_us)
-		put_number(&j->w, "error", v->error);
-	close_bracket(&j->w, '}');
+	json_string(out, quality);
+	if (v->state != VALUE_COUNTED) {
+		fputs(", \"coverage\": null}", out);
+		return;
+	}
+	fprintf(out, ", \"coverage\": %.4f", v->coverage);
+	if (v->step_us)
+		fprintf(out, ", \"error\": %" PRIu64, v->error);
+	putc('}', out);
 }
 
 static void put_metric_if(struct json *j, size_t column, const struct value *v)
 {
 	if (v->state == VALUE_MISSING || (v->state == VALUE_NULL && j->no_null))
 		return;
-	put_metric(j, &j->model->columns[column], v);
+	put_metric(j, column, v);
 }
 
 static void put_metrics(struct json *j, const struct row *row)
@@ -351,7 +411,7 @@ static void put_cost(struct json *j, const char *name, const struct marker_cost 
 		size_t column = j->order[i];
 
 		if (column < cost->value_count && cost->values[column].state == VALUE_COUNTED)
-			put_metric(j, &j->model->columns[column], &cost->values[column]);
+			put_metric(j, column, &cost->values[column]);
 	}
 	close_bracket(w, ']');
 	close_bracket(w, '}');
@@ -448,15 +508,16 @@ static void json_render(const struct model *m, const struct report_options *o, F
 	struct json j = { .w = { .out = out, .empty = true }, .model = m, .no_null = o->no_null };
 
 	j.order = calloc(m->column_count + 1, sizeof(*j.order));
-	if (!j.order)
-		return;
-	for (size_t i = 0; i < m->column_count; i++)
-		j.order[i] = i;
-	qsort_r(j.order, m->column_count, sizeof(*j.order), compare_columns, m->columns);
-	open_object(&j.w, NULL);
-	put_all(&j, o->by);
-	close_bracket(&j.w, '}');
-	putc('\n', out);
+	if (j.order && make_texts(&j) == 0) {
+		for (size_t i = 0; i < m->column_count; i++)
+			j.order[i] = i;
+		qsort_r(j.order, m->column_count, sizeof(*j.order), compare_columns, m->columns);
+		open_object(&j.w, NULL);
+		put_all(&j, o->by);
+		close_bracket(&j.w, '}');
+		putc('\n', out);
+	}
+	free_texts(&j);
 	free(j.order);
 }
 

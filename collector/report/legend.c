@@ -39,6 +39,7 @@ struct legend {
 	bool scaled;
 	bool too_short;
 	bool partial;
+	bool is_short;
 	uint64_t includes;
 };
 
@@ -269,6 +270,12 @@ static void put_delays(const struct legend *l, const bool *shown)
 	}
 }
 
+static void see_row(struct legend *l, const struct row *row)
+{
+	l->includes += row->includes;
+	l->is_short |= row->is_short;
+}
+
 void legend_print(
 	const struct model *m, const struct report_options *o, const bool *shown, FILE *out)
 {
@@ -278,7 +285,7 @@ void legend_print(
 		if (column_is_told_of(m, shown, i))
 			see_column(&l, i);
 	for (size_t i = 0; i < m->row_count; i++)
-		l.includes += m->rows[i].includes;
+		see_row(&l, &m->rows[i]);
 
 	if (l.scaled)
 		put_scaled(&l);
@@ -287,6 +294,10 @@ void legend_print(
 	if (l.too_short)
 		put_line(&l, "?", "shorter than the %g ms in which its counter moves about once",
 			l.step_ms);
+	if (l.is_short)
+		put_line(&l, "?", "short: half of its task-clock or more is its markers'");
+	if (m->compensate)
+		put_line(&l, " ", "without what markers cost; TOTAL has it all");
 	if (l.error > 0)
 		put_line(&l, " ", "energy: ±%.2g %% at most, as its counters move once in %g ms",
 			100 * l.error, l.step_ms);

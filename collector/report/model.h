@@ -51,6 +51,7 @@ enum value_state {
 #define VALUE_SHORT     0x10u /* the phase is shorter than such a step */
 #define VALUE_ESTIMATED 0x20u
 #define VALUE_SYNC      0x40u /* of a region: a boundary was read while its marker waited */
+#define VALUE_CLEARED   0x80u /* what markers cost is taken away */
 
 struct value {
 	uint64_t number;  /* percent: in hundredths */
@@ -97,8 +98,8 @@ struct amount {
 struct row {
 	const char *name;
 	const char *program; /* of its process */
-	uint64_t line;      /* of standard output that began it, from 1; 0: none did */
-	uint64_t next_line; /* and ended it */
+	uint64_t line;       /* of standard output that began it, from 1; 0: none did */
+	uint64_t next_line;  /* and ended it */
 	const char *next; /* the marker that ended it; "END"; NULL: still open, or several rows */
 	size_t run;
 	uint64_t process;
@@ -114,10 +115,12 @@ struct row {
 	uint32_t unresolved;
 	uint64_t inside;    /* markers in it that begin no phase */
 	uint64_t inside_ns; /* that its threads spent in them */
+	uint64_t around;    /* of them those that begin or end regions */
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;          /* the recording ends before it */
 	bool acknowledged;  /* begin_ns is the acknowledgement's time */
+	bool is_short;      /* its markers are half of its CPU time, or more */
 	bool of_thread;     /* the outermost regions of one thread */
 	const char *reason; /* why it has no values at all, or NULL */
 	struct value *values;
@@ -146,8 +149,10 @@ struct region {
 	uint64_t end_ns;
 	uint64_t own_ns;
 	uint64_t marker_ns; /* that its own two markers took */
-	uint64_t inside;    /* these two as a row's */
+	uint64_t inside;    /* these three as a row's */
 	uint64_t inside_ns;
+	uint64_t around;
+	uint64_t children;
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;
@@ -286,6 +291,7 @@ struct model {
 	size_t mark_room;
 	struct run *runs;
 	size_t run_count;
+	bool compensate;        /* to be set before model_finish(): take away what markers cost */
 	bool several_processes; /* rows of one run come from more than one */
 };
 

@@ -146,7 +146,7 @@ static int phase_close(
 	}
 	row->reason = VALUE_UNRESOLVED;
 	row->unresolved = 1;
-	fold_run(f)->unresolved++;
+	fold_run(f)->unresolved += !p->calibrates;
 	if (b->number == 0)
 		p->skipped++;
 	else if (p->ended != MODEL_NONE)

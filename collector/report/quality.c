@@ -54,6 +54,8 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 		add(text, "its counter moves about once in %g ms", v->step_us / 1e3);
 	if (v->flags & VALUE_LATE)
 		add(text, "read %" PRIu32 " µs after the boundary", v->delay_us);
+	if (v->flags & VALUE_CLEARED)
+		add(text, "without what its markers cost");
 	if (v->without)
 		add(text, "without %" PRIu32 " that were not counted", v->without);
 	if (v->includes)
@@ -77,6 +79,8 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 			row->includes == 1 ? "" : "s");
 	if (row->open)
 		add(text, "the recording ends in it");
+	if (row->is_short)
+		add(text, "short: half of its task-clock or more is its markers'");
 	if (row->acknowledged)
 		add(text, "begin taken from the acknowledgement");
 }

@@ -228,7 +228,7 @@ static int region_settle(
 	region->end_taken = outputs_taken(f->outputs, end);
 	if (end->number && end->number == o->begin.number) {
 		region->reason = VALUE_UNRESOLVED;
-		fold_run(f)->regions_unresolved++;
+		fold_run(f)->regions_unresolved += !p->calibrates;
 		if (o->outer)
 			o->outer->hidden++;
 		return 0;
@@ -257,6 +257,8 @@ static void close_innermost(struct fold *f, struct thread *thread, uint64_t time
 		o->outer->inner_ns += duration;
 		region_of(f, o->outer)->inside += region->inside;
 		region_of(f, o->outer)->inside_ns += region->inside_ns;
+		region_of(f, o->outer)->around += region->around;
+		region_of(f, o->outer)->children++;
 	}
 	boundary_drop(f, &o->begin);
 	thread->open = open_region_free(o);

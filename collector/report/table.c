@@ -94,7 +94,8 @@ static void row_cell(
 	text[0] = '\0';
 	switch (p.kind) {
 	case PLACE_NAME:
-		snprintf(text, GRID_CELL, "%s%s", row->name, row->includes ? " +" : "");
+		snprintf(text, GRID_CELL, "%s%s%s", row->name, row->includes ? " +" : "",
+			row->is_short ? " ?" : "");
 		break;
 	case PLACE_RUN: cell_number(row->run, text); break;
 	case PLACE_PID:

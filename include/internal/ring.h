@@ -133,7 +133,8 @@ static inline bool ring_claim(
 {
 	uint64_t position = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
-	for (;;) {
+	/* Bounded, whatever another process of the session has written there. */
+	for (uint32_t left = 2 * records + 1024; left; left--) {
 		struct jphase_record *rec = ring_slot(ring, records, position);
 		uint64_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
 		uint64_t head = position;
@@ -164,6 +165,8 @@ static inline bool ring_claim(
 		else
 			position = head;
 	}
+	*ret_position = position & RING_POSITION_MASK;
+	return false;
 }
 
 /* E3.  False: the collector has retired the claim meanwhile. */

@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 build=$(cd "$2" && pwd)
 shift 2
 
-limit=${GUEST_SECONDS:-300}
+limit=${GUEST_SECONDS:-600}
 triplet=aarch64-linux-gnu
 libc=/usr/$triplet/lib
 lib=$build/sysroot/usr/lib/$triplet

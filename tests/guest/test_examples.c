@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The examples, both ways of starting, on another architecture. */
+/* Page faults and the examples, both ways of starting, on another architecture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,6 +23,30 @@ static struct measured example(enum way way, const char *program)
 	assert_int_equal(m.model->runs[0].lost, 0);
 	assert_true(m.model->runs[0].complete);
 	return m;
+}
+
+static void touched_pages_are_page_faults(void **state)
+{
+	static const uint64_t pages[] = { 100, 300, 50 };
+	static const char *const names[] = { "p0", "p1", "p2" };
+
+	(void)state;
+	for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+		struct measured m = {
+			.way = ways[w],
+			.argv = { TARGET("pages"), "20", "100", "300", "50" },
+		};
+
+		measure(&m);
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			assert_int_equal(phase_count(&m, names[i]), 20);
+			for (size_t n = 0; n < 20; n++)
+				assert_int_equal(
+					counted(&m, phase_at(&m, names[i], n), "page-faults"),
+					pages[i]);
+		}
+		measure_clear(&m);
+	}
 }
 
 static void hello_touches_300_pages_and_computes(void **state)
@@ -100,6 +124,7 @@ static void a_static_program_is_one_phase_with_all_its_work(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(touched_pages_are_page_faults),
 		cmocka_unit_test(hello_touches_300_pages_and_computes),
 		cmocka_unit_test(regions_nest_on_each_of_three_threads),
 		cmocka_unit_test(workers_count_their_own_pages),

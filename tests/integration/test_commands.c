@@ -121,7 +121,7 @@ static void a_wrong_option_of_run_is_125_and_starts_nothing(void **state)
 	assert_refused("run --evnts x echo no", 125,
 		"jphase: unknown option \"--evnts\"; did you mean \"--events\"?\n");
 	assert_refused("run --mode asinc echo no", 125,
-		"jphase: option \"--mode\": \"asinc\" is not one of sync, async; "
+		"jphase: option \"--mode\": \"asinc\" is not one of auto, sync, async, exact; "
 		"did you mean \"async\"?\n");
 	assert_refused("run --config /nonexistent echo no", 125,
 		"jphase: cannot read \"/nonexistent\": No such file or directory\n");

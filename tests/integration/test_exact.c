@@ -4,13 +4,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "decoder.h"
 #include "internal/util.h"
 #include "jphase/abi.h"
+#include "probe.h"
 #include "support/measure.h"
 
 #define TIDS_MAX  256
@@ -245,12 +250,165 @@ static void forked_child_has_exact_regions(void **state)
 	assert_int_equal(t.wrong, 0);
 }
 
+/* What tracefs defines, or NULL where it cannot be read. */
+static char *definitions(void)
+{
+	char reason[READER_REASON_ROOM], *text;
+	struct probe probe;
+	ssize_t n;
+	int fd;
+
+	/* This removes what killed collectors have left, as the next session would. */
+	if (probe_prepare(&probe, reason) < 0)
+		return NULL;
+	text = calloc(1, 65536);
+	fd = openat(probe.tracefs, "uprobe_events", O_RDONLY);
+	n = read(fd, text, 65535);
+	close(fd);
+	close(probe.tracefs);
+	assert_true(n >= 0);
+	return text;
+}
+
+static void no_probe_is_left_when_the_session_has_ended(void **state)
+{
+	struct measured m = {
+		.options = { "--sources", "perf" },
+		.argv = { TARGET("regions"), "1", "3" },
+	};
+	struct tally t;
+	char *text, *ours;
+	pid_t collector;
+
+	(void)state;
+	measure_start(&m);
+	collector = wait_for_collector(m.file);
+	measure_finish(&m);
+	t = tally_of(m.file);
+	measure_clear(&m);
+	skip_without_probes(&t);
+	while (kill(collector, 0) == 0)
+		usleep(1000);
+	text = definitions();
+	ours = text_make("jphase_%d_", (int)collector);
+	assert_null(strstr(text, ours));
+	free(ours);
+	free(text);
+}
+
+/* A program that we talk to through pipes. */
+struct talk {
+	FILE *to, *from;
+	pid_t pid;
+};
+
+static struct talk talk_start(const char *file)
+{
+	int in[2], out[2];
+	struct talk t;
+
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	t.pid = fork();
+	if (t.pid == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		setenv("LD_PRELOAD", LIBJPHASE, 1);
+		setenv("JPHASE_OUTPUT", file, 1);
+		setenv("JPHASE_SOURCES", "perf", 1);
+		execl(TARGET("patched"), "patched", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	t.to = fdopen(in[1], "w");
+	t.from = fdopen(out[0], "r");
+	return t;
+}
+
+static int talk_ask(struct talk *t)
+{
+	int bytes = -1;
+
+	fputs("\n", t->to);
+	fflush(t->to);
+	assert_int_equal(fscanf(t->from, "%d", &bytes), 1);
+	return bytes;
+}
+
+static int talk_end(struct talk *t)
+{
+	int status;
+
+	fclose(t->to);
+	fclose(t->from);
+	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	return status;
+}
+
+static void killed_collector_leaves_the_code_as_it_was(void **state)
+{
+	char *dir = tmpdir_make(), *file = text_make("%s/x.msgpack", dir), *text, *ours;
+	struct talk t = talk_start(file);
+	pid_t collector = wait_for_collector(file);
+	int patched = talk_ask(&t), after = -1;
+
+	(void)state;
+	kill(collector, SIGKILL);
+	/* The kernel takes the trap out when it closes the dead collector's events. */
+	for (int i = 0; i < 500 && after != 0; i++) {
+		usleep(10000);
+		after = talk_ask(&t);
+	}
+	assert_int_equal(talk_end(&t), 0);
+	tmpdir_remove(dir);
+	free(file);
+	if (patched == 0)
+		skip_because("exact mode cannot be had here");
+	/* One byte on x86-64, a word of which three bytes differ or four on arm64. */
+	assert_in_range(patched, 1, 4);
+	assert_int_equal(after, 0);
+	text = definitions();
+	ours = text_make("jphase_%d_", (int)collector);
+	assert_null(strstr(text, ours));
+	free(ours);
+	free(text);
+}
+
+static void two_sessions_do_not_disturb_each_other(void **state)
+{
+	struct measured a = {
+		.options = { "--sources", "perf" },
+		.argv = { TARGET("regions"), "2", "500" },
+	};
+	struct measured b = a;
+	struct tally t;
+
+	(void)state;
+	measure_start(&a);
+	measure_start(&b);
+	measure_finish(&a);
+	measure_finish(&b);
+	t = tally_of(a.file);
+	skip_without_probes(&t);
+	assert_int_equal(t.right + t.off_by_one, 1000);
+	assert_true(t.off_by_one <= 1);
+	t = tally_of(b.file);
+	assert_int_equal(t.right + t.off_by_one, 1000);
+	assert_true(t.off_by_one <= 1);
+	measure_clear(&a);
+	measure_clear(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_region_is_exact_on_four_migrating_threads),
 		cmocka_unit_test(regions_are_exact_in_sync_mode_too),
 		cmocka_unit_test(forked_child_has_exact_regions),
+		cmocka_unit_test(two_sessions_do_not_disturb_each_other),
+		cmocka_unit_test(no_probe_is_left_when_the_session_has_ended),
+		cmocka_unit_test(killed_collector_leaves_the_code_as_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,7 @@ static void bash_completes_commands_options_and_choices(void **state)
 	check_completion("jphase re", "report ");
 	check_completion("jphase help do", "doctor ");
 	check_completion("jphase run --eve", "--events ");
-	check_completion("jphase run --mode ''", "sync async ");
+	check_completion("jphase run --mode ''", "auto sync async exact ");
 	check_completion("jphase run --mode = as", "async ");
 	check_completion("jphase run -o opt", "opt ");
 	check_completion("jphase run -o x -e cycles compop", "compopt ");

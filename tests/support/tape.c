@@ -78,15 +78,27 @@ void region(struct tape *t, uint64_t time, uint8_t kind, const char *name)
 	marker(t, (struct record_marker){ .time_ns = time, .kind = kind, .name = name });
 }
 
-void thread_snapshot(struct tape *t, uint64_t number, uint32_t tid, const char *how, uint64_t time,
-	struct counts c)
+static void put_thread(struct tape *t, uint64_t process_index, uint64_t number, uint32_t tid,
+	const char *how, uint64_t time, struct counts c)
 {
 	uint64_t values[] = { c.clock, c.faults, VALUE_ABSENT, c.enabled,
 		c.running ? c.running : c.enabled };
 	bool read = str_eq(how, "read");
 
-	recorder_thread(t->r, number, 0, tid, "perf", how, time, time + (read ? 1 * US : 0), values,
-		&perf_list);
+	recorder_thread(t->r, number, process_index, tid, "perf", how, time,
+		time + (read ? 1 * US : 0), values, &perf_list);
+}
+
+void thread_snapshot(struct tape *t, uint64_t number, uint32_t tid, const char *how, uint64_t time,
+	struct counts c)
+{
+	put_thread(t, 0, number, tid, how, time, c);
+}
+
+void thread_of(struct tape *t, uint64_t process_index, uint64_t number, uint32_t tid, uint64_t time,
+	struct counts c)
+{
+	put_thread(t, process_index, number, tid, "read", time, c);
 }
 
 void sampled(struct tape *t, uint64_t time, uint32_t tid, uint8_t kind, const char *name,

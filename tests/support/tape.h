@@ -49,8 +49,11 @@ void sampled(struct tape *t, uint64_t time, uint32_t tid, uint8_t kind, const ch
 	uint64_t number, struct counts c);
 void snapshot(
 	struct tape *t, uint64_t number, uint64_t process_index, uint64_t time, struct counts c);
-/* Of one thread alone; how: "read", "sampled". */
+/* Of one thread of the first process alone; how: "read", "sampled". */
 void thread_snapshot(struct tape *t, uint64_t number, uint32_t tid, const char *how, uint64_t time,
+	struct counts c);
+/* The same of any process, read as the marker's thread waited. */
+void thread_of(struct tape *t, uint64_t process_index, uint64_t number, uint32_t tid, uint64_t time,
 	struct counts c);
 void session(struct tape *t, uint64_t number, uint64_t time, uint64_t usage, uint64_t memory);
 /* Exit status 42. */

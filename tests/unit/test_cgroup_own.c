@@ -235,6 +235,26 @@ static void what_version_1_has_is_told(void **state)
 	tree_remove(root);
 }
 
+static void a_parent_that_holds_others_passes_nothing_on(void **state)
+{
+	char *root = host("cpu memory io pids", "cpu memory io pids"), path[512], *text;
+	struct cgroup_own *o;
+
+	(void)state;
+	tree_write(root, "cgroup/work/cgroup.events", "populated 1\n");
+	tree_write(root, "cgroup/work/cgroup.procs", "4321\n77\n");
+	o = open_group("create=mine", false);
+	assert_non_null(strstr(cgroup_own_note(o, 0), "no internal processes"));
+	assert_non_null(strstr(cgroup_own_note(o, 0), "cpu, memory, io, pids"));
+	snprintf(path, sizeof(path), "%s/cgroup/work/cgroup.subtree_control", root);
+	text = file_read(path, NULL);
+	assert_string_equal(text, "\n");
+	free(text);
+	assert_int_equal(cgroup_own_leave(o, reason), 0);
+	cgroup_own_close(o);
+	tree_remove(root);
+}
+
 /* On this machine; false: it does not let us. */
 static bool may_make_groups(void)
 {
@@ -356,6 +376,7 @@ int main(void)
 		cmocka_unit_test(controllers_are_enabled_where_that_may_be),
 		cmocka_unit_test(what_the_parent_does_not_pass_on_is_told_with_the_command),
 		cmocka_unit_test(what_version_1_has_is_told),
+		cmocka_unit_test(a_parent_that_holds_others_passes_nothing_on),
 		cmocka_unit_test(survivors_go_back_to_where_the_program_came_from),
 		cmocka_unit_test(who_is_just_ending_does_not_keep_the_group),
 		cmocka_unit_test(a_process_that_cannot_be_moved_is_told),

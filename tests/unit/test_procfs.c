@@ -339,7 +339,7 @@ static void touched_pages_are_minor_faults_and_memory(void **state)
 	assert_in_range(value(&o, "proc_minor_faults") - faults, 200, 260);
 	assert_true(value(&o, "proc_rss") >= rss);
 	assert_true(value(&o, "proc_rss_peak") >= value(&o, "proc_rss"));
-	assert_int_equal(value(&o, "proc_threads"), 1);
+	assert_in_range(value(&o, "proc_threads"), 1, 2); /* a sanitizer has one */
 	child_end(&c);
 	waitpid(c.pid, NULL, 0);
 	close_it(&o);

@@ -3,6 +3,7 @@
  * burden DEED=AMOUNT...: one phase for each, called like the deed.
  *
  *	memory=MIB   touches so much memory, and keeps it
+ *	burst=MIB    touches so much memory, and gives it back
  *	write=KIB    writes so much to the disk, past the page cache
  *	read=KIB     reads so much
  *	spin=MS      computes until that much time of a CPU has been used
@@ -34,7 +35,7 @@ static void fail(const char *what)
 	exit(99);
 }
 
-static void touch(unsigned mib)
+static char *memory_of(unsigned mib)
 {
 	size_t size = (size_t)mib << 20;
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,6 +44,18 @@ static void touch(unsigned mib)
 		fail("mmap");
 	madvise(memory, size, MADV_NOHUGEPAGE);
 	memset(memory, 1, size);
+	return memory;
+}
+
+static void touch(unsigned mib)
+{
+	memory_of(mib);
+}
+
+static void burst(unsigned mib)
+{
+	munmap(memory_of(mib), (size_t)mib << 20);
+	usleep(SETTLE_US);
 }
 
 static void transfer(unsigned kib, int flags)
@@ -150,6 +163,7 @@ static const struct {
 	void (*run)(unsigned amount);
 } deeds[] = {
 	{ "memory", touch },
+	{ "burst", burst },
 	{ "write", do_write },
 	{ "read", do_read },
 	{ "spin", do_spin },
