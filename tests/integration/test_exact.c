@@ -245,8 +245,12 @@ static void forked_child_has_exact_regions(void **state)
 	skip_without_probes(&t);
 	assert_int_equal(t.regions, 600);
 	assert_int_equal(t.sampled, 600);
-	/* A forked child meets 16 pages of the ring at a time: nine faults in all. */
-	assert_true(t.off_by_one <= 9);
+	print_message("%zu right, %zu off by one, %zu wrong\n", t.right, t.off_by_one, t.wrong);
+	/*
+	 * A forked child meets 16 pages of the ring at a time, nine times in
+	 * all, and both threads can meet the same ones at once.
+	 */
+	assert_true(t.off_by_one <= 2 * 9);
 	assert_int_equal(t.wrong, 0);
 }
 

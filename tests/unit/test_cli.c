@@ -18,7 +18,7 @@ static const char *const colours[] = { "red", "green", "blue", NULL };
 
 static struct {
 	bool quick, verbose;
-	const char *output;
+	const char *output, *shape;
 	uint64_t every_ns, room;
 	int colour;
 } got;
@@ -29,6 +29,7 @@ static const struct opt opts[] = {
 	OPT_STR('o', "output", &got.output, "FILE", "write here", "TEST_OUTPUT"),
 	OPT_TIME('i', "every", &got.every_ns, "TIME", "look every TIME", "TEST_EVERY"),
 	OPT_COUNT(0, "room", &got.room, "RECORDS", "room for so many", "TEST_ROOM"),
+	OPT_OPTIONAL('s', "shape", &got.shape, "round", "[TEXT]", "give it a shape", "TEST_SHAPE"),
 	OPT_CHOICE('c', "colour", &got.colour, colours, "NAME", "paint it", "TEST_COLOUR"),
 	OPT_END,
 };
@@ -109,6 +110,29 @@ static void an_argument_may_be_empty_or_begin_with_a_dash(void **state)
 	assert_int_equal(PARSE("--output", "--quick"), 3);
 	assert_string_equal(got.output, "--quick");
 	assert_false(got.quick);
+}
+
+/* The word behind it is its value, unless it is all that is left or an option. */
+static void a_value_may_be_left_out_where_there_is_a_default(void **state)
+{
+	(void)state;
+	assert_int_equal(PARSE("--shape", "--", "word"), 3);
+	assert_string_equal(got.shape, "round");
+	assert_int_equal(PARSE("--shape", "-q", "word"), 3);
+	assert_string_equal(got.shape, "round");
+	assert_true(got.quick);
+	assert_int_equal(PARSE("--shape", "word"), 2);
+	assert_string_equal(got.shape, "round");
+	assert_int_equal(PARSE("--shape", "square", "word"), 3);
+	assert_string_equal(got.shape, "square");
+	assert_int_equal(PARSE("--shape=-", "word"), 2);
+	assert_string_equal(got.shape, "-");
+	assert_int_equal(PARSE("--shape=", "word"), 2);
+	assert_string_equal(got.shape, "round");
+	assert_int_equal(PARSE("-s", "square", "--", "word"), 4);
+	assert_string_equal(got.shape, "square");
+	assert_int_equal(PARSE("word"), 1);
+	assert_null(got.shape);
 }
 
 static void a_refused_option_says_what_was_meant(void **state)
@@ -376,6 +400,7 @@ int main(void)
 		cmocka_unit_test(a_flag_may_be_told_no),
 		cmocka_unit_test(options_end_at_the_first_word_or_two_dashes),
 		cmocka_unit_test(an_argument_may_be_empty_or_begin_with_a_dash),
+		cmocka_unit_test(a_value_may_be_left_out_where_there_is_a_default),
 		cmocka_unit_test(a_refused_option_says_what_was_meant),
 		cmocka_unit_test(a_long_word_is_cut_in_its_message),
 		cmocka_unit_test(help_is_asked_for_only_among_the_options),
