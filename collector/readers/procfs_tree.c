@@ -38,6 +38,7 @@ struct procfs_tree {
 	uint64_t opened; /* in clock ticks since the boot, as births are told */
 	bool followed;   /* by the thread */
 	unsigned users;  /* the thread, while it works on it, and the owner */
+	uint64_t round;  /* of the thread, in which it had its turn */
 
 	pthread_mutex_t lock; /* of what follows; held for no longer than a few reads */
 	struct member *member;
@@ -45,7 +46,6 @@ struct procfs_tree {
 	uint64_t past[RAW_COUNT]; /* of those that ended, modulo 2^64 */
 	uint64_t pss;
 	uint64_t boundaries; /* a size that was read across one is nobody's */
-	uint64_t scan_due_ns, pss_due_ns;
 };
 
 /* Who is whose child, at one moment. */
@@ -141,14 +141,14 @@ static int all_processes(const char *proc_root, struct edges *e)
 	return err;
 }
 
-static void find_below(const char *proc_root, pid_t pid, struct edges *e)
+/* False: the kernel does not list children. */
+static bool children_below(const char *proc_root, pid_t pid, struct edges *e)
 {
 	int err = children_of(proc_root, pid, e);
 
 	for (size_t i = 0; i < e->count && i < MEMBERS_MAX && err == 0; i++)
 		(void)children_of(proc_root, e->edge[i].pid, e);
-	if (err < 0)
-		(void)all_processes(proc_root, e);
+	return err == 0;
 }
 
 /* --- members --- */
@@ -220,16 +220,27 @@ static void members_add(struct procfs_tree *t, const struct edges *e)
 	} while (t->count > before);
 }
 
-void procfs_tree_update(struct procfs_tree *t)
+/* all: of the whole machine, read where it is needed and empty. */
+static void update(struct procfs_tree *t, struct edges *all)
 {
-	struct edges e = { 0 };
+	struct edges own = { 0 };
+	bool listed = children_below(t->proc_root, t->pid, &own);
 
-	find_below(t->proc_root, t->pid, &e);
+	if (!listed && !all->count)
+		(void)all_processes(t->proc_root, all);
 	pthread_mutex_lock(&t->lock);
 	members_forget(t);
-	members_add(t, &e);
+	members_add(t, listed ? &own : all);
 	pthread_mutex_unlock(&t->lock);
-	free(e.edge);
+	free(own.edge);
+}
+
+void procfs_tree_update(struct procfs_tree *t)
+{
+	struct edges all = { 0 };
+
+	update(t, &all);
+	free(all.edge);
 }
 
 /* --- numbers --- */
@@ -375,7 +386,7 @@ static struct {
 	pthread_mutex_t lock; /* of the list and of users; taken before a tree's own */
 	pthread_cond_t changed;
 	struct procfs_tree *trees;
-	pthread_t thread;
+	uint64_t round;
 	bool running;
 } follower = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
@@ -396,54 +407,84 @@ static void tree_put(struct procfs_tree *t)
 		tree_free(t);
 }
 
-static void do_task(struct procfs_tree *t, void (*task)(struct procfs_tree *t), uint64_t *due_ns)
+/*
+ * A tree that has not had its turn in this round, held in place of t; the list
+ * may have changed meanwhile.  With the list's lock.
+ */
+static struct procfs_tree *tree_next(struct procfs_tree *t)
 {
-	uint64_t begin = now_ns(), end;
+	struct procfs_tree *next = follower.trees;
 
-	if (*due_ns > begin)
-		return;
-	task(t);
-	end = now_ns();
-	*due_ns = end + MAX(t->interval_ns, (end - begin) * SHARE);
+	while (next && next->round == follower.round)
+		next = next->next;
+	if (next) {
+		next->round = follower.round;
+		next->users++;
+	}
+	if (t)
+		tree_put(t);
+	return next;
 }
 
-/* The first tree whose task is due, taken; else NULL and when the next one is. */
-static struct procfs_tree *tree_due(uint64_t now, uint64_t *ret_next)
+static void update_all(void)
 {
-	*ret_next = now + NSEC_PER_SEC;
-	for (struct procfs_tree *t = follower.trees; t; t = t->next) {
-		uint64_t due = MIN(t->scan_due_ns, t->pss_due_ns);
+	struct edges all = { 0 };
 
-		if (due <= now) {
-			t->users++;
-			return t;
-		}
-		*ret_next = MIN(*ret_next, due);
+	for (struct procfs_tree *t = tree_next(NULL); t; t = tree_next(t)) {
+		pthread_mutex_unlock(&follower.lock);
+		update(t, &all);
+		pthread_mutex_lock(&follower.lock);
 	}
-	return NULL;
+	free(all.edge);
+}
+
+static void measure_all(void)
+{
+	for (struct procfs_tree *t = tree_next(NULL); t; t = tree_next(t)) {
+		pthread_mutex_unlock(&follower.lock);
+		pss_update(t);
+		pthread_mutex_lock(&follower.lock);
+	}
+}
+
+/* Both with the list's lock, which they give away meanwhile; each takes its share of the time. */
+static struct {
+	void (*run)(void);
+	uint64_t due_ns;
+} tasks[] = { { .run = update_all }, { .run = measure_all } };
+
+static uint64_t tasks_run(void)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tasks) && follower.trees; i++) {
+		uint64_t interval = follower.trees->interval_ns, begin = now_ns(), end;
+
+		if (tasks[i].due_ns <= begin) {
+			follower.round++;
+			tasks[i].run();
+			end = now_ns();
+			tasks[i].due_ns = end + MAX(interval, (end - begin) * SHARE);
+		}
+		next = MIN(next, tasks[i].due_ns);
+	}
+	return next;
 }
 
 static void *follow(void *unused)
 {
 	struct timespec until;
-	uint64_t next;
 
 	(void)unused;
 	pthread_mutex_lock(&follower.lock);
 	while (follower.trees) {
-		struct procfs_tree *t = tree_due(now_ns(), &next);
+		uint64_t next = tasks_run(), now = now_ns();
 
-		if (!t) {
-			clock_gettime(CLOCK_REALTIME, &until);
-			until = ns_timespec(timespec_ns(&until) + saturating_sub(next, now_ns()));
+		clock_gettime(CLOCK_REALTIME, &until);
+		until = ns_timespec(
+			timespec_ns(&until) + MIN(saturating_sub(next, now), NSEC_PER_SEC));
+		if (follower.trees)
 			pthread_cond_timedwait(&follower.changed, &follower.lock, &until);
-			continue;
-		}
-		pthread_mutex_unlock(&follower.lock);
-		do_task(t, procfs_tree_update, &t->scan_due_ns);
-		do_task(t, pss_update, &t->pss_due_ns);
-		pthread_mutex_lock(&follower.lock);
-		tree_put(t);
 	}
 	follower.running = false;
 	pthread_mutex_unlock(&follower.lock);
@@ -454,16 +495,17 @@ static void *follow(void *unused)
 static int follower_start(void)
 {
 	sigset_t all, old;
+	pthread_t thread;
 	int err;
 
 	if (follower.running)
 		return 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	err = -pthread_create(&follower.thread, NULL, follow, NULL);
+	err = -pthread_create(&thread, NULL, follow, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err == 0)
-		pthread_detach(follower.thread);
+		pthread_detach(thread);
 	follower.running = err == 0;
 	return err;
 }

@@ -82,6 +82,8 @@ static const struct {
 	{ "reset-peak", "JPHASE_RESET_PEAK" },
 	{ "powercap-root", "JPHASE_POWERCAP_ROOT" },
 	{ "idle-baseline", "JPHASE_IDLE_BASELINE" },
+	{ "token-pattern", "JPHASE_TOKEN_PATTERN" },
+	{ "no-calibrate", "JPHASE_NO_CALIBRATE" },
 	{ "fsync", "JPHASE_FSYNC" },
 	{ "quiet", "JPHASE_QUIET" },
 	{ "user", NULL },

@@ -106,7 +106,7 @@ static void every_name_is_parsed_back(void **state)
 		assert_int_equal(unit_parse(unit_name((enum metric_unit)i), &unit), 0);
 		assert_int_equal(unit, i);
 	}
-	for (int i = METRIC_COUNTER; i <= METRIC_PEAK; i++) {
+	for (int i = METRIC_COUNTER; i <= METRIC_SCALED; i++) {
 		enum metric_kind kind;
 
 		assert_int_equal(
