@@ -14,9 +14,9 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 
-#define SOCKET_FD	 3
-#define WELCOME_WAIT_MS	 5000
-#define COMMAND_ROOM	 (60u << 10)
+#define SOCKET_FD       3
+#define WELCOME_WAIT_MS 5000
+#define COMMAND_ROOM    (60u << 10)
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000u
@@ -93,11 +93,11 @@ static int become(const struct identity *who)
 /* In the child: waits for the session, then becomes the program. */
 static int run_program(struct launch *l, int gate)
 {
-	char session[JPHASE_SESSION_ROOM] = "";
+	char session[JPHASE_SESSION_ROOM + 1] = { JPHASE_SESSION_FIRST };
 	ssize_t n;
 	int err;
 
-	n = sys_read(gate, session, sizeof(session) - 1);
+	n = sys_read(gate, session + 1, sizeof(session) - 2);
 	if (n <= 0)
 		_exit(EXIT_RUN_FAILED);
 	sigaction(SIGINT, &l->old_int, NULL);
@@ -268,8 +268,8 @@ static int await_welcome(const struct launch *l, struct jphase_welcome *ret, int
 	return ret->status;
 }
 
-int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
-	char ret_error[LAUNCH_ERROR_ROOM])
+int launch_group(
+	struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM], char ret_error[LAUNCH_ERROR_ROOM])
 {
 	struct jphase_welcome welcome;
 	int err;
@@ -285,8 +285,8 @@ int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
 	return 0;
 }
 
-int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
-	char ret_error[LAUNCH_ERROR_ROOM])
+int launch_measure(
+	struct launch *l, char ret_session[JPHASE_SESSION_ROOM], char ret_error[LAUNCH_ERROR_ROOM])
 {
 	struct jphase_welcome welcome;
 	int err;
@@ -304,8 +304,8 @@ int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
 	return 0;
 }
 
-int launch_attach(struct launch *l, const pid_t *pids, size_t count,
-	char ret_error[LAUNCH_ERROR_ROOM])
+int launch_attach(
+	struct launch *l, const pid_t *pids, size_t count, char ret_error[LAUNCH_ERROR_ROOM])
 {
 	struct jphase_welcome welcome;
 	uint32_t others[JPHASE_ATTACH_MAX + 1];

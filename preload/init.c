@@ -53,10 +53,14 @@ static void explain(int err, const struct jphase_welcome *welcome)
 
 static int join_session(const struct shim_config *config, struct jphase_welcome *welcome)
 {
-	struct handshake h = { .socket = -1, .deadline_ns = now_ns() + REGISTER_OTHER_WAIT_NS };
+	bool first = config->session[0] == JPHASE_SESSION_FIRST;
+	struct handshake h = {
+		.socket = -1,
+		.deadline_ns = now_ns() + (first ? REGISTER_FIRST_WAIT_NS : REGISTER_OTHER_WAIT_NS),
+	};
 	int err;
 
-	err = handshake_connect(config->session, &h);
+	err = handshake_connect(config->session + first, &h);
 	if (err < 0)
 		return err;
 	err = handshake_run(&h, welcome);

@@ -46,6 +46,9 @@ static int events_open(
 
 		attr_prepare(&attr, where, leads);
 		fd = event_open(&attr, where, leads ? -1 : u->fd[0]);
+		/* The thread has ended since its leader was opened. */
+		if (fd == -ENODEV && !leads && where->cpu < 0)
+			return -ESRCH;
 		if (fd < 0)
 			return fd;
 		u->fd[u->count++] = fd;

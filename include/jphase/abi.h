@@ -128,7 +128,8 @@ static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 #define JPHASE_HELLO_GROUP      0x04u /* with LAUNCH: asks for the cgroup first, without a pid */
 #define JPHASE_HELLO_PLACED     0x08u /* with LAUNCH: pid was born in that cgroup */
 #define JPHASE_HELLO_MARK       0x10u /* a struct jphase_mark follows; the owner needs no token */
-#define JPHASE_HELLO_ATTACH     0x20u /* from `jphase attach`: the next message lists other pids, then 0 */
+#define JPHASE_HELLO_ATTACH                                                                        \
+	0x20u /* from `jphase attach`: the next message lists other pids, then 0 */
 
 #define JPHASE_ATTACH_MAX 255 /* others, 32 bits each */
 
@@ -176,8 +177,11 @@ struct jphase_answer {
 
 static_assert(sizeof(struct jphase_answer) == 16 + JPHASE_ANSWER_ROOM, "layout");
 
-#define JPHASE_SIGNALS_MAX    32
-#define JPHASE_SIGNAL_NAME    60
+#define JPHASE_SIGNALS_MAX   32
+#define JPHASE_SIGNAL_NAME   60
+/* Before the address in JPHASE_SESSION: for the first process, which is waited for longer. */
+#define JPHASE_SESSION_FIRST '+'
+
 #define JPHASE_SESSION_ROOM   64
 #define JPHASE_MESSAGE_ROOM   512
 #define JPHASE_WELCOME_FDS    3 /* ring, session page, presence page, in this order */

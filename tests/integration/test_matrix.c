@@ -334,7 +334,7 @@ static void a_stopped_collector_costs_50_ms_once(void **state)
 	(void)state;
 	m.env[0] = "JPHASE_RING=256";
 	GIVE(TARGET("act"), "phases=100", "sleep=600", "phases=2000", "sleep=900", "phases=100",
-		"phase=last", "print=done");
+		"phase=last", "sleep=200", "print=done");
 	FOR_EACH_WAY(w)
 	{
 		pid_t collector;

@@ -171,9 +171,21 @@ static void attach_end(void)
 	assert_true(m.model->runs[0].complete);
 }
 
+static void assert_is_counted(void)
+{
+	const struct run *run = &m.model->runs[0];
+
+	for (size_t i = 0; i < run->absent_count; i++)
+		if (str_eq(run->absent[i].name, "perf"))
+			fail_msg("perf: %s", run->absent[i].reason);
+}
+
 static void assert_faults(const char *phase, uint64_t least, uint64_t most)
 {
-	uint64_t faults = counted(&m, phase_at(&m, phase, 0), "page-faults");
+	uint64_t faults;
+
+	assert_is_counted();
+	faults = counted(&m, phase_at(&m, phase, 0), "page-faults");
 
 	if (faults < least || faults > most)
 		fail_msg("%llu page faults in %s, not %llu to %llu", (unsigned long long)faults,
