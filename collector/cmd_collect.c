@@ -135,8 +135,7 @@ static int read_command_line(struct caller *caller)
 	caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
 	/* A kernel thread has none. */
 	if (n == 0 && process_facts(caller->pid, &facts) == 0)
-		caller->command_bytes =
-			(size_t)sprintf(caller->command, "%s", facts.name);
+		caller->command_bytes = (size_t)sprintf(caller->command, "%s", facts.name);
 	return n < 0 ? (int)n : 0;
 }
 
@@ -225,7 +224,7 @@ static int offer_group(struct session *s, struct caller *caller, char error[SESS
 }
 
 /* On success the session runs and the caller has its answer. */
-static int begin(struct session *s, struct caller *caller, char **ret_path)
+static int begin(struct session *s, struct caller *caller, struct output *output)
 {
 	char error[SESSION_ERROR_ROOM] = "";
 	char message[JPHASE_MESSAGE_ROOM];
@@ -244,18 +243,22 @@ static int begin(struct session *s, struct caller *caller, char **ret_path)
 		err = offer_group(s, caller, error);
 	start = start_of(caller);
 	if (err == 0)
-		err = start.output_fd = output_open(config.output, caller->command, caller->pid,
-			ret_path, error);
-	if (err >= 0) {
+		err = output_open(config.output, caller->command, caller->pid, output, error);
+	if (err == 0) {
+		start.output_fd = output->fd;
+		output->fd = -1;
 		umask(022);
 		if (chdir("/") < 0)
 			umask(022); /* it only holds the folder */
 		err = session_begin(s, &start, has_launcher(caller) ? SOCKET_FD : -1, error);
 	}
-	if (err >= 0)
+	if (err == 0)
+		err = output_commit(output, error);
+	if (err == 0)
 		err = session_welcome(s, SOCKET_FD, true);
 	if (err < 0) {
-		snprintf(message, sizeof(message), "%s%.480s", has_launcher(caller) ? "" : "not measuring: ",
+		snprintf(message, sizeof(message), "%s%.480s",
+			has_launcher(caller) ? "" : "not measuring: ",
 			error[0] ? error : strerror(-err));
 		session_refuse(SOCKET_FD, err, message);
 	}
@@ -268,15 +271,15 @@ static void tell_launcher(const struct session *s, const char *path)
 	char text[JPHASE_MESSAGE_ROOM];
 	int n;
 
-	n = snprintf(text, sizeof(text), "%" PRIu64 " phase%s", s->phases + 1,
-		s->phases ? "s" : "");
+	n = snprintf(
+		text, sizeof(text), "%" PRIu64 " phase%s", s->phases + 1, s->phases ? "s" : "");
 	if (s->lost)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, ", %" PRIu64 " markers lost",
-			s->lost);
+		n += snprintf(
+			text + n, sizeof(text) - (size_t)n, ", %" PRIu64 " markers lost", s->lost);
 	if (s->unwritten < 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", not all written: %s",
-			s->unwritten == -ETIMEDOUT ? "the disk is too slow" :
-						     strerror(-s->unwritten));
+			s->unwritten == -ETIMEDOUT ? "the disk is too slow"
+						   : strerror(-s->unwritten));
 	snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s", path);
 	send(SOCKET_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -285,7 +288,7 @@ static int collect(int argc, char **argv)
 {
 	static struct session session;
 	struct caller caller = { .pid = 0 };
-	char *path = NULL;
+	struct output output = { .fd = -1 };
 	struct stat st;
 	int err;
 
@@ -297,7 +300,7 @@ static int collect(int argc, char **argv)
 	detach();
 	err = meet_caller(&caller);
 	if (err == 0)
-		err = begin(&session, &caller, &path);
+		err = begin(&session, &caller, &output);
 	if (err == 0) {
 		if (!has_launcher(&caller))
 			close(SOCKET_FD);
@@ -305,11 +308,11 @@ static int collect(int argc, char **argv)
 			loop_run(&session);
 		while (loop_linger(&session));
 		if (has_launcher(&caller))
-			tell_launcher(&session, path);
+			tell_launcher(&session, output.shown);
 	}
 	session_end(&session);
 	free(caller.command);
-	free(path);
+	output_close(&output);
 	return err < 0 ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -15,14 +15,19 @@
 
 #define NAME_ROOM 64
 
-/* A recording starts with a map whose first key is "format". */
-static bool looks_like_recording(int fd)
+/* A recording starts with a map whose first key is "format"; an empty file is none's loss. */
+static bool looks_like_recording(const char *path)
 {
 	static const char start[] = "\xa6"
 				    "format\xa6" SCHEMA_FORMAT;
+	int fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
 	char head[32];
-	ssize_t n = sys_pread(fd, head, sizeof(head), 0);
+	ssize_t n;
 
+	if (fd < 0)
+		return false;
+	n = sys_pread(fd, head, sizeof(head), 0);
+	close(fd);
 	return n == 0 || (n > 0 && memmem(head, (size_t)n, start, sizeof(start) - 1));
 }
 
@@ -32,30 +37,25 @@ static int explain(char ret_error[OUTPUT_ERROR_ROOM], const char *what, const ch
 	return err;
 }
 
-/* Moves an earlier recording out of the way. */
-static int keep_old(const char *path, char ret_error[OUTPUT_ERROR_ROOM])
+static int refuse(char ret_error[OUTPUT_ERROR_ROOM], const char *path)
 {
-	char *old;
-	int fd, err = 0;
+	snprintf(ret_error, OUTPUT_ERROR_ROOM,
+		"%s exists and is not a recording; it is not overwritten, choose another name "
+		"with -o",
+		path);
+	return -EEXIST;
+}
 
-	fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
-	if (fd < 0)
-		return explain(ret_error, "replace", path, fd);
-	if (!looks_like_recording(fd)) {
-		snprintf(ret_error, OUTPUT_ERROR_ROOM,
-			"%s exists and is not a recording; it is not overwritten, choose another "
-			"name with -o",
-			path);
-		err = -EEXIST;
-	}
-	close(fd);
-	if (err < 0)
-		return err;
-	if (asprintf(&old, "%s.old", path) < 0)
-		return -ENOMEM;
-	err = SYS_RESULT(rename(path, old));
-	free(old);
-	return err < 0 ? explain(ret_error, "replace", path, err) : 0;
+/* May what is there be moved out of the way? */
+static int check_replaceable(const char *path, const char *shown, char ret_error[OUTPUT_ERROR_ROOM])
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : explain(ret_error, "write", shown, -errno);
+	if (S_ISDIR(st.st_mode))
+		return explain(ret_error, "write", shown, -EISDIR);
+	return S_ISREG(st.st_mode) && looks_like_recording(path) ? 0 : refuse(ret_error, shown);
 }
 
 static void give_to_folder_owner(int fd, const char *path)
@@ -83,43 +83,127 @@ static char *default_path(const char *name, pid_t pid)
 	return asprintf(&path, "jphase-%s-%d.msgpack", clean, pid) < 0 ? NULL : path;
 }
 
-static int open_path(const char *path, char ret_error[OUTPUT_ERROR_ROOM])
+/* The working directory is left before the file gets its place. */
+static char *absolute(const char *path)
 {
-	struct stat st;
-	int fd, err;
+	char *cwd, *joined;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		fd = sys_open(path, O_WRONLY, 0);
-		return fd < 0 ? explain(ret_error, "write", path, fd) : fd;
-	}
-	for (;;) {
-		fd = sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
-		if (fd != -EEXIST)
-			break;
-		err = keep_old(path, ret_error);
-		if (err < 0)
-			return err;
+	if (path[0] == '/')
+		return strdup(path);
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return NULL;
+	if (asprintf(&joined, "%s/%s", cwd, path) < 0)
+		joined = NULL;
+	free(cwd);
+	return joined;
+}
+
+/* A device or a pipe that somebody reads: written as it is. */
+static int open_special(const char *path, char ret_error[OUTPUT_ERROR_ROOM])
+{
+	int fd = sys_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+
+	if (fd == -ENXIO) {
+		snprintf(ret_error, OUTPUT_ERROR_ROOM, "nobody reads from the pipe %s", path);
+		return fd;
 	}
 	if (fd < 0)
 		return explain(ret_error, "write", path, fd);
-	give_to_folder_owner(fd, path);
+	fcntl(fd, F_SETFL, O_WRONLY);
+	return fd;
+}
+
+static int check_places(const struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
+{
+	char *old, *shown;
+	int err;
+
+	err = check_replaceable(o->path, o->shown, ret_error);
+	if (err < 0 || access(o->path, F_OK) < 0)
+		return err;
+	if (asprintf(&old, "%s.old", o->path) < 0)
+		return -ENOMEM;
+	shown = old + strlen(o->path) - strlen(o->shown);
+	err = check_replaceable(old, shown, ret_error);
+	free(old);
+	return err;
+}
+
+static int open_temporary(struct output *o, pid_t pid, char ret_error[OUTPUT_ERROR_ROOM])
+{
+	char *part;
+	int fd, err;
+
+	err = check_places(o, ret_error);
+	if (err < 0)
+		return err;
+	if (asprintf(&part, "%s.%d.part", o->path, pid) < 0)
+		return -ENOMEM;
+	fd = sys_open(part, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0666);
+	if (fd < 0) {
+		free(part);
+		return explain(ret_error, "write", o->shown, fd);
+	}
+	o->temporary = part;
+	give_to_folder_owner(fd, o->path);
 	flock(fd, LOCK_EX | LOCK_NB);
 	return fd;
 }
 
-int output_open(const char *path, const char *name, pid_t pid, char **ret_path,
+int output_open(const char *path, const char *name, pid_t pid, struct output *ret,
 	char ret_error[OUTPUT_ERROR_ROOM])
 {
-	char *chosen = path ? strdup(path) : default_path(name, pid);
-	int fd;
+	struct output o = { .fd = -1, .shown = path ? strdup(path) : default_path(name, pid) };
+	struct stat st;
+	int err = -ENOMEM;
 
-	if (!chosen)
+	o.path = o.shown ? absolute(o.shown) : NULL;
+	if (!o.path)
+		goto fail;
+	if (lstat(o.path, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode)))
+		o.fd = err = open_special(o.path, ret_error);
+	else
+		o.fd = err = open_temporary(&o, pid, ret_error);
+	if (err < 0)
+		goto fail;
+	*ret = o;
+	return 0;
+
+fail:
+	o.fd = -1;
+	output_close(&o);
+	return err;
+}
+
+int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
+{
+	char *old;
+	int err;
+
+	if (!o->temporary)
+		return 0;
+	if (asprintf(&old, "%s.old", o->path) < 0)
 		return -ENOMEM;
-	fd = open_path(chosen, ret_error);
-	if (fd < 0) {
-		free(chosen);
-		return fd;
-	}
-	*ret_path = chosen;
-	return fd;
+	err = SYS_RESULT(rename(o->path, old));
+	free(old);
+	if (err == 0 || err == -ENOENT)
+		err = SYS_RESULT(rename(o->temporary, o->path));
+	if (err < 0)
+		return explain(ret_error, "write", o->shown, err);
+	free(o->temporary);
+	o->temporary = NULL;
+	return 0;
+}
+
+void output_close(struct output *o)
+{
+	if (o->temporary)
+		unlink(o->temporary);
+	if (o->fd >= 0)
+		close(o->fd);
+	free(o->shown);
+	free(o->path);
+	free(o->temporary);
+	*o = (struct output){ .fd = -1 };
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The file that a recording goes to. */
+/*
+ * The file that a recording goes to.  It is made under a name of its own and
+ * gets its place when the session stands: whatever fails before that leaves
+ * everything as it was.
+ */
 #ifndef COLLECTOR_OUTPUT_H
 #define COLLECTOR_OUTPUT_H
 
@@ -7,14 +11,26 @@
 
 #define OUTPUT_ERROR_ROOM 512
 
+struct output {
+	int fd;          /* locked; whoever writes takes it and leaves -1 */
+	char *shown;     /* the name as the user knows it */
+	char *path;      /* absolute */
+	char *temporary; /* absolute; NULL: nothing has to be moved */
+};
+
 /*
- * Opens path for a new recording (NULL: jphase-NAME-PID.msgpack) and locks
- * it.  An existing recording is kept as path.old, anything else is not
- * overwritten.  A recording made by root belongs to the folder's owner.  The
- * name used goes to ret_path (allocated).  Returns a descriptor, or -errno
- * with a sentence in ret_error.
+ * Opens a new recording for path (NULL: jphase-NAME-PID.msgpack).  An existing
+ * recording will be kept as path.old; anything else, there or here, is not
+ * overwritten, and no symbolic link is followed.  A recording made by root
+ * belongs to the folder's owner.  On an error ret_error holds a sentence.
  */
-int output_open(const char *path, const char *name, pid_t pid, char **ret_path,
+int output_open(const char *path, const char *name, pid_t pid, struct output *ret,
 	char ret_error[OUTPUT_ERROR_ROOM]);
+
+/* Gives it its place. */
+int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM]);
+
+/* Frees; what has no place yet is removed. */
+void output_close(struct output *o);
 
 #endif
