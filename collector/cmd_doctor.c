@@ -2,11 +2,13 @@
 /* jphase doctor: what limits the numbers here and the command that changes it. */
 #include <errno.h>
 #include <stdarg.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "doctor.h"
@@ -39,6 +41,15 @@ void finding_set(struct finding *f, enum health health, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(f->text, sizeof(f->text), format, args);
 	va_end(args);
+}
+
+const char *own_program(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[n > 0 ? n : 0] = '\0';
+	return n > 0 ? path : "jphase";
 }
 
 void finding_fix(struct finding *f, const char *format, ...)

@@ -40,6 +40,9 @@ void finding_set(struct finding *f, enum health health, const char *format, ...)
 /* One more line to be copied; one that finds no room is left out. */
 void finding_fix(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The path of this program, for commands that name it. */
+const char *own_program(void);
+
 /* A number in a file below a root; -ENOENT or another error. */
 int doctor_number(const char *root, const char *file, long *ret);
 /* The field of /proc/self/status, as text; false: there is none. */

@@ -29,7 +29,7 @@ static void readable_fix(const struct reader_env *env, struct finding *ret)
 	finding_fix(
 		ret, "sudo chmod a+r %.500s/class/powercap/intel-rapl*:*/energy_uj", env->sys_root);
 	finding_fix(ret, "echo '%s' | sudo tee /etc/udev/rules.d/60-jphase-energy.rules", RULE);
-	finding_fix(ret, "sudo setcap cap_perfmon,cap_dac_read_search=ep \"$(command -v jphase)\"");
+	finding_fix(ret, "sudo setcap cap_perfmon,cap_dac_read_search=ep \"%s\"", own_program());
 }
 
 static bool check_rapl_perf(const struct reader_env *env, struct finding *ret)
@@ -44,7 +44,7 @@ static bool check_rapl_perf(const struct reader_env *env, struct finding *ret)
 	else
 		finding_set(ret, HEALTH_MISSING, "%s", reason);
 	if (err == -EACCES || err == -EPERM)
-		finding_fix(ret, "sudo setcap cap_perfmon=ep \"$(command -v jphase)\"");
+		finding_fix(ret, "sudo setcap cap_perfmon=ep \"%s\"", own_program());
 	rapl_perf_way.close(bank);
 	energy_counters_clear(&list);
 	return err != -ENODEV;

@@ -113,7 +113,7 @@ static void check_privileges(const struct reader_env *env, struct finding *ret)
 	}
 	finding_set(ret, HEALTH_LIMITED,
 		"no CAP_PERFMON: what others may count is set by perf_event_paranoid");
-	finding_fix(ret, "sudo setcap cap_perfmon=ep \"$(command -v jphase)\"");
+	finding_fix(ret, "sudo setcap cap_perfmon=ep \"%s\"", own_program());
 }
 
 static bool has_core_pmu(const struct reader_env *env)

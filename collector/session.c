@@ -544,7 +544,7 @@ struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
 	target.alone = true;
 	target.probe = s->probe.id;
 	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
-	if (t && reason[0] && !p->threads_noted) {
+	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
 		p->threads_noted = true;
 		session_note(s, p, "regions have times but no counters: %s", reason);
 	}

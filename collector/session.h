@@ -28,7 +28,8 @@
 /* Sampling of one reader's gauges. */
 struct sampling {
 	uint64_t due_ns;
-	bool slowed; /* it takes too long to be read at every tick */
+	unsigned slow; /* how often in a row it took too long to be read at every tick */
+	bool told;
 };
 
 struct session {

@@ -6,6 +6,9 @@
 /* A reader may take this part of the sampling interval before it is read less often. */
 #define SAMPLE_SHARE 100
 
+/* That many times one after the other make a reader a slow one. */
+#define SLOW_SAMPLES 20
+
 /* Processes whose gauges are sampled between boundaries. */
 #define SAMPLE_PROCESSES 64
 
@@ -148,9 +151,11 @@ static void sample_source(struct session *s, size_t index, uint64_t now)
 
 	cost = now_ns() - now;
 	sampling->due_ns = now + MAX(interval, cost * SAMPLE_SHARE);
-	if (sampling->slowed || cost * SAMPLE_SHARE <= 2 * interval)
+	/* Once may be the machine's doing. */
+	sampling->slow = cost * SAMPLE_SHARE > 2 * interval ? sampling->slow + 1 : 0;
+	if (sampling->slow != SLOW_SAMPLES || sampling->told)
 		return;
-	sampling->slowed = true;
+	sampling->told = true;
 	session_note(s, NULL,
 		"%s: reading the gauges takes more than 1 %% of the interval; they are sampled "
 		"less often (choose a longer --interval)",
