@@ -182,6 +182,13 @@ static bool is_over(struct session *s, uint64_t now, bool ask)
 		!calibrate(s, now);
 }
 
+/* Whose markers wake nobody, be it async or regions that the kernel samples. */
+static bool polls(const struct session *s)
+{
+	return s->config->poll_ns &&
+		(s->mode == MODE_ASYNC || (s->mode == MODE_EXACT && s->samples));
+}
+
 static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sample)
 {
 	uint64_t until = MIN(MIN(next_sample, s->due_ns), now + HOUSEKEEPING_NS);
@@ -189,7 +196,7 @@ static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sa
 
 	if (s->consumer.blocked_since_ns)
 		wait = MIN(wait, BLOCKED_NS);
-	if (s->mode != MODE_SYNC && s->config->poll_ns)
+	if (polls(s))
 		wait = MIN(wait, s->config->poll_ns);
 	return wait;
 }

@@ -543,6 +543,7 @@ struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
 		return t;
 	target.alone = true;
 	target.probe = s->probe.id;
+	s->samples |= target.probe != 0;
 	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
 	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
 		p->threads_noted = true;

@@ -53,6 +53,7 @@ struct session {
 	uint64_t *sampled; /* for the samples of one batch */
 	enum session_mode mode;
 	bool regions; /* begin and end have counters */
+	bool samples; /* the kernel samples some thread */
 	struct probe probe;
 	char not_exact[READER_REASON_ROOM]; /* why auto did not choose exact, or "" */
 

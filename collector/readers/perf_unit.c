@@ -46,9 +46,10 @@ static int events_open(
 
 		attr_prepare(&attr, where, leads);
 		fd = event_open(&attr, where, leads ? -1 : u->fd[0]);
-		/* The thread has ended since its leader was opened. */
-		if (fd == -ENODEV && !leads && where->cpu < 0)
-			return -ESRCH;
+		/* The group is known to be possible: its thread ends just now. */
+		if ((fd == -ENODEV || fd == -EINVAL) && !leads && where->cpu < 0 &&
+			where->start == PERF_START_NOW)
+			return -ECHILD;
 		if (fd < 0)
 			return fd;
 		u->fd[u->count++] = fd;
