@@ -169,7 +169,8 @@ static int walk_argument(struct walk *w, const struct opt *o, const char *attach
 		*ret_value = attached;
 		return 0;
 	}
-	if (o->type == OPT_TYPE_OPTIONAL && (w->next + 1 >= w->argc || w->argv[w->next][0] == '-')) {
+	if (o->type == OPT_TYPE_OPTIONAL &&
+		(w->next + 1 >= w->argc || w->argv[w->next][0] == '-')) {
 		*ret_value = "";
 		return 0;
 	}

@@ -71,18 +71,19 @@ static const struct section after[] = {
 		      ".TP\n.B jphase attach 1234\nMeasure a program that is running.\n"
 		      ".TP\n.B jphase mark \\-\\-pid 1234 solve\nBegin a phase of it.\n"
 		      ".TP\n.B jphase report \\-\\-format csv a.msgpack\nThe values as CSV.\n" },
-	{ "NOTES", "Standard signals, and real-time signals that are sent by\n.BR kill (1)\n"
-		   "while the queue of signals is full, merge in the kernel without a trace: of "
-		   "several markers one arrives.\n"
-		   ".PP\n"
-		   "A static program, and one for another C library, cannot be preloaded; it is "
-		   "measured as one phase, or as those that\n.B jphase mark\nmakes.\n"
-		   ".PP\n"
-		   "With\n.B \\-\\-token\\-pattern\nthe program writes to a pipe, and gets SIGPIPE if\n"
-		   ".B jphase run\nis killed.\n"
-		   "The kernel takes the counters of a set-user-ID program away when it starts.\n"
-		   ".PP\n"
-		   "The first marker of a forked child may cost it two or three page faults.\n" },
+	{ "NOTES",
+		"Standard signals, and real-time signals that are sent by\n.BR kill (1)\n"
+		"while the queue of signals is full, merge in the kernel without a trace: of "
+		"several markers one arrives.\n"
+		".PP\n"
+		"A static program, and one for another C library, cannot be preloaded; it is "
+		"measured as one phase, or as those that\n.B jphase mark\nmakes.\n"
+		".PP\n"
+		"With\n.B \\-\\-token\\-pattern\nthe program writes to a pipe, and gets SIGPIPE if\n"
+		".B jphase run\nis killed.\n"
+		"The kernel takes the counters of a set-user-ID program away when it starts.\n"
+		".PP\n"
+		"The first marker of a forked child may cost it two or three page faults.\n" },
 	{ "SEE ALSO", ".BR perf\\-stat (1),\n.BR perf_event_open (2),\n.BR cgroups (7),\n"
 		      ".BR ld.so (8)\n" },
 };

@@ -49,8 +49,8 @@ static const struct opt report_opts[] = {
 		"far each value can be trusted",
 		NULL),
 	OPT_FLAG(0, "compensate", &report.compensate,
-		"take away from phases and regions what their markers cost, as measured at the "
-		"end of the run",
+		"take away from the counts of phases and regions, not from their times, what "
+		"their markers cost, as measured at the end of the run",
 		NULL),
 	OPT_FLAG(0, "no-null", &report.no_null,
 		"leave out values that were not counted (json, csv)", NULL),

@@ -283,7 +283,11 @@ static int measure(struct launch *l)
 static int run(int argc, char **argv)
 {
 	struct identity identity;
-	struct launch l = { .output = -1, .collector = -1, .group = -1, .gate = -1, .outcome = -1,
+	struct launch l = { .output = -1,
+		.collector = -1,
+		.group = -1,
+		.gate = -1,
+		.outcome = -1,
 		.identity = &identity };
 	char error[CLI_ERROR_ROOM], library[PATH_MAX];
 	static struct program program;

@@ -22,20 +22,20 @@ enum perf_scope {
 };
 
 struct config {
-	const char *output;  /* NULL: jphase-NAME-PID.msgpack */
-	const char *events;  /* NULL: the default ones */
-	const char *sources; /* NULL: all */
-	const char *signals; /* NULL: none */
+	const char *output;        /* NULL: jphase-NAME-PID.msgpack */
+	const char *events;        /* NULL: the default ones */
+	const char *sources;       /* NULL: all */
+	const char *signals;       /* NULL: none */
 	const char *token_pattern; /* NULL: standard output is not looked at */
-	const char *user;    /* NULL: who called sudo */
-	const char *file;    /* --config */
+	const char *user;          /* NULL: who called sudo */
+	const char *file;          /* --config */
 	const char *powercap_root; /* NULL: /sys/class/powercap */
 	uint64_t idle_ns;          /* 0: no idle baseline */
 	const char *cgroup;        /* "create", "create=NAME" or a path; NULL: the program's own */
 	const char *cgroup_root;   /* NULL: where cgroup v2 is mounted */
 	const char *cpus;          /* NULL: all; of a group's perf counters */
-	int mode;            /* enum session_mode */
-	int scope;           /* enum perf_scope */
+	int mode;                  /* enum session_mode */
+	int scope;                 /* enum perf_scope */
 	uint64_t poll_ns;
 	uint64_t interval_ns;
 	uint64_t ring;

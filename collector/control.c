@@ -18,10 +18,10 @@
 #include "recorder.h"
 
 /* Connections that have not yet said hello; a further one waits in the backlog. */
-#define PENDING_MAX	64
-#define PENDING_NS	NSEC_PER_SEC
-#define BACKLOG		128
-#define EVENTS		16
+#define PENDING_MAX 64
+#define PENDING_NS  NSEC_PER_SEC
+#define BACKLOG     128
+#define EVENTS      16
 
 /* The marker thread takes a marker in less than that. */
 #define MARK_PATIENCE_MS 50
@@ -37,7 +37,7 @@ enum topic {
 };
 
 #define TOPIC_BITS 4
-#define FD_BITS	   24
+#define FD_BITS    24
 
 struct pending {
 	int fd;
@@ -61,8 +61,8 @@ struct control {
 	size_t pending_count;
 };
 
-static int watch(struct control *c, int operation, uint32_t events, enum topic topic, int fd,
-	uint64_t index)
+static int watch(
+	struct control *c, int operation, uint32_t events, enum topic topic, int fd, uint64_t index)
 {
 	struct epoll_event event = {
 		.events = events,
@@ -155,8 +155,8 @@ static bool is_hello(const struct jphase_hello *hello, ssize_t n)
 }
 
 /* Whose session it is may mark in it from outside. */
-static bool is_admitted(const struct control *c, const struct jphase_hello *hello,
-	const struct ucred *peer)
+static bool is_admitted(
+	const struct control *c, const struct jphase_hello *hello, const struct ucred *peer)
 {
 	if (same_token(hello->token, c->token))
 		return true;
@@ -190,9 +190,8 @@ static void read_hello(struct control *c, int fd)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (!is_hello(&m.hello, n) ||
-		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0 ||
-		!is_admitted(c, &m.hello, &peer)) {
+	if (!is_hello(&m.hello, n) || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+		peer.pid <= 0 || !is_admitted(c, &m.hello, &peer)) {
 		drop_pending(c, fd, true);
 		return;
 	}
@@ -337,8 +336,8 @@ static int listen_somewhere(struct control *c, char ret_address[JPHASE_SESSION_R
 	length = strlen(ret_address);
 	memcpy(at.sun_path + 1, ret_address, length);
 
-	c->listener = (int)SYS_RESULT(
-		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	c->listener =
+		(int)SYS_RESULT(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (c->listener < 0)
 		return c->listener;
 	err = SYS_RESULT(bind(c->listener, (const struct sockaddr *)&at,
@@ -357,8 +356,8 @@ static int watch_signals(struct control *c)
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	c->signals = (int)SYS_RESULT(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-	return c->signals < 0 ? c->signals :
-				watch(c, EPOLL_CTL_ADD, EPOLLIN, TOPIC_SIGNAL, c->signals, 0);
+	return c->signals < 0 ? c->signals
+			      : watch(c, EPOLL_CTL_ADD, EPOLLIN, TOPIC_SIGNAL, c->signals, 0);
 }
 
 static int prepare(struct control *c, char ret_address[JPHASE_SESSION_ROOM])

@@ -30,7 +30,7 @@ struct control *control_stop(struct control *c);
 /* What `jphase run` tells when its command has ended; until then it may send markers. */
 struct control_command_end {
 	int32_t status; /* as wait() gives it */
-	uint32_t lost;	/* tokens that could not be sent */
+	uint32_t lost;  /* tokens that could not be sent */
 	uint64_t user_us;
 	uint64_t system_us;
 	uint64_t peak_bytes;

@@ -35,8 +35,8 @@ static const struct trait traits[256] = {
 /* One record on its way, beside its copy in session.batch. */
 struct item {
 	struct process *process; /* NULL: out of memory */
-	struct thread *thread;	 /* NULL: no counters of its own */
-	uint64_t *sampled;	 /* the kernel's values at the marker, or NULL */
+	struct thread *thread;   /* NULL: no counters of its own */
+	uint64_t *sampled;       /* the kernel's values at the marker, or NULL */
 	uint64_t sampled_ns;
 	bool waits;
 };
@@ -79,7 +79,8 @@ static bool find_sample(struct session *s, struct item *item, size_t index)
 		struct reader *r = item->thread->reader[i];
 
 		if (r && r->ops->sampled &&
-			r->ops->sampled(r, s->batch[index].position, &item->sampled_ns, values) == 0) {
+			r->ops->sampled(r, s->batch[index].position, &item->sampled_ns, values) ==
+				0) {
 			item->sampled = values;
 			return true;
 		}
@@ -111,17 +112,15 @@ static bool resolve(struct session *s, struct batch *b, size_t index)
 	if (!item->process)
 		return true;
 	switch (boundary_of(&s->batch[index])) {
-	case BOUNDARY_PROCESS:
-		item->waits = true;
-		return snapshot_include(&b->shot, item->process);
+	case BOUNDARY_PROCESS: item->waits = true; return snapshot_include(&b->shot, item->process);
 	case BOUNDARY_THREAD: return resolve_region(s, b, index);
 	case BOUNDARY_NONE: break;
 	}
 	return true;
 }
 
-static void record_notice(struct session *s, const struct process *p,
-	const struct jphase_record *rec)
+static void record_notice(
+	struct session *s, const struct process *p, const struct jphase_record *rec)
 {
 	if (rec->id == JPHASE_NOTICE_SIGNAL_TAKEN)
 		session_note(s, p,
@@ -174,19 +173,20 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 	p->ended = rec->kind == JPHASE_EXIT;
 	p->marked = true;
 	p->last_ns = MAX(p->last_ns, MIN(rec->clock_ns, done_ns));
-	recorder_marker(s->recorder, &(struct record_marker){
-		.time_ns = MIN(rec->clock_ns, done_ns),
-		.process = p->index,
-		.tid = rec->tid,
-		.kind = rec->kind,
-		.name = rec->name,
-		.value = rec->value,
-		.id = rec->id,
-		.flags = rec->flags | (b->unwaited ? JPHASE_FLAG_UNWAITED : 0),
-		.took_ns = rec->took_ns,
-		.done_ns = done_ns,
-		.snapshot = snapshot_number(s, b, index),
-	});
+	recorder_marker(
+		s->recorder, &(struct record_marker){
+				     .time_ns = MIN(rec->clock_ns, done_ns),
+				     .process = p->index,
+				     .tid = rec->tid,
+				     .kind = rec->kind,
+				     .name = rec->name,
+				     .value = rec->value,
+				     .id = rec->id,
+				     .flags = rec->flags | (b->unwaited ? JPHASE_FLAG_UNWAITED : 0),
+				     .took_ns = rec->took_ns,
+				     .done_ns = done_ns,
+				     .snapshot = snapshot_number(s, b, index),
+			     });
 }
 
 static void record_batch(struct session *s, const struct batch *b, uint64_t done_ns)
@@ -205,8 +205,8 @@ static void record_batch(struct session *s, const struct batch *b, uint64_t done
 static bool nobody_waits(const struct session *s, const struct batch *b)
 {
 	for (size_t i = 0; i < b->count; i++)
-		if (s->mode == MODE_ASYNC ? s->batch[i].record.kind == JPHASE_EXIT :
-					    b->item[i].waits)
+		if (s->mode == MODE_ASYNC ? s->batch[i].record.kind == JPHASE_EXIT
+					  : b->item[i].waits)
 			return false;
 	return true;
 }

@@ -33,8 +33,8 @@ struct launch {
 	pid_t collector_pid;
 	pid_t pid; /* of the program */
 	bool stopped;
-	int gate;  /* the program waits at its other end */
-	int outcome; /* tells the errno of a failed exec */
+	int gate;      /* the program waits at its other end */
+	int outcome;   /* tells the errno of a failed exec */
 	sigset_t mask; /* the program's */
 	struct sigaction old_int;
 	struct sigaction old_quit;
@@ -50,22 +50,22 @@ int launch_collector(struct launch *l);
  * Has the collector find or make the cgroup that the user chose, if any; what
  * the user should know of it goes to ret_notes, by lines.
  */
-int launch_group(struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM],
-	char ret_error[LAUNCH_ERROR_ROOM]);
+int launch_group(
+	struct launch *l, char ret_notes[JPHASE_MESSAGE_ROOM], char ret_error[LAUNCH_ERROR_ROOM]);
 
 /* Forks the program, which waits. */
 int launch_hold(struct launch *l);
 
 /* Lets the collector open its counters; a refusal's sentence goes to ret_error. */
-int launch_measure(struct launch *l, char ret_session[JPHASE_SESSION_ROOM],
-	char ret_error[LAUNCH_ERROR_ROOM]);
+int launch_measure(
+	struct launch *l, char ret_session[JPHASE_SESSION_ROOM], char ret_error[LAUNCH_ERROR_ROOM]);
 
 /*
  * Lets the collector open the counters of processes that are running.  The
  * first one is the session's.
  */
-int launch_attach(struct launch *l, const pid_t *pids, size_t count,
-	char ret_error[LAUNCH_ERROR_ROOM]);
+int launch_attach(
+	struct launch *l, const pid_t *pids, size_t count, char ret_error[LAUNCH_ERROR_ROOM]);
 
 /* Releases it.  -errno of its exec. */
 int launch_release(struct launch *l, const char *session);

@@ -12,15 +12,15 @@
 #include "snapshot.h"
 
 #define HOUSEKEEPING_NS (100 * NSEC_PER_MSEC)
-#define LINGER_NS	NSEC_PER_SEC
-#define EXEC_NS		(50 * NSEC_PER_MSEC)
-#define SWEEP_NS	NSEC_PER_SEC
-#define BLOCKED_NS	NSEC_PER_MSEC
-#define FLUSH_NS	(2 * NSEC_PER_SEC)
+#define LINGER_NS       NSEC_PER_SEC
+#define EXEC_NS         (50 * NSEC_PER_MSEC)
+#define SWEEP_NS        NSEC_PER_SEC
+#define BLOCKED_NS      NSEC_PER_MSEC
+#define FLUSH_NS        (2 * NSEC_PER_SEC)
 
 /* A process that we could not confirm is forgotten when it has been silent this long. */
-#define STRANGER_NS	(2 * NSEC_PER_SEC)
-#define STRANGERS_MAX	256
+#define STRANGER_NS   (2 * NSEC_PER_SEC)
+#define STRANGERS_MAX 256
 
 static struct process *find_index(const struct session *s, uint64_t index)
 {
@@ -113,8 +113,8 @@ static bool do_jobs(struct session *s)
 static void unblock(struct session *s)
 {
 	struct consumer *c = &s->consumer;
-	const struct process *owner = c->blocked_since_ns ?
-		process_find(&s->processes, c->blocked_by) : NULL;
+	const struct process *owner =
+		c->blocked_since_ns ? process_find(&s->processes, c->blocked_by) : NULL;
 	bool dead = owner && owner->confirmed && process_has_ended(owner);
 
 	consumer_unblock(c, now_ns(), dead);
@@ -179,14 +179,14 @@ static bool is_over(struct session *s, uint64_t now, bool ask)
 	if (s->calibration.pid > 0)
 		return !calibrate(s, now);
 	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared) &&
-		!calibrate(s, now);
+	       !calibrate(s, now);
 }
 
 /* Whose markers wake nobody, be it async or regions that the kernel samples. */
 static bool polls(const struct session *s)
 {
 	return s->config->poll_ns &&
-		(s->mode == MODE_ASYNC || (s->mode == MODE_EXACT && s->samples));
+	       (s->mode == MODE_ASYNC || (s->mode == MODE_EXACT && s->samples));
 }
 
 static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sample)
@@ -240,7 +240,8 @@ static void complete(struct session *s)
 	/* What has happened since the last housekeeping. */
 	snapshot_keep_alive(s);
 	if (alive)
-		session_note(s, NULL, "%zu processes go on, unmeasured from here", alive);
+		session_note(s, NULL, "%zu process%s on, unmeasured from here", alive,
+			alive == 1 ? " goes" : "es go");
 	/* Else it lingers, and somebody may yet come. */
 	if (s->launched || s->stopping)
 		session_leave_group(s);

@@ -55,7 +55,7 @@ static void free_all(struct relay *r)
 
 static int make_pipes(struct relay *r)
 {
-	int pair[2], err;
+	int pair[2] = { -1, -1 }, err;
 
 	err = SYS_RESULT(pipe2(pair, O_CLOEXEC));
 	if (err < 0)

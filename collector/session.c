@@ -16,8 +16,8 @@
 #include "snapshot.h"
 
 /* The working directory is left soon. */
-static int find_folder(const char *chosen, const char *what, char room[PATH_MAX],
-	const char **ret, char ret_error[SESSION_ERROR_ROOM])
+static int find_folder(const char *chosen, const char *what, char room[PATH_MAX], const char **ret,
+	char ret_error[SESSION_ERROR_ROOM])
 {
 	if (!chosen)
 		return 0;
@@ -79,8 +79,8 @@ static int choose_mode(struct session *s, char ret_error[SESSION_ERROR_ROOM])
 	return 0;
 }
 
-int session_prepare(struct session *s, const struct config *chosen,
-	char ret_error[SESSION_ERROR_ROOM])
+int session_prepare(
+	struct session *s, const struct config *chosen, char ret_error[SESSION_ERROR_ROOM])
 {
 	int err, signals;
 
@@ -139,8 +139,8 @@ int session_group(struct session *s, pid_t pid, char ret_error[SESSION_ERROR_ROO
 }
 
 /* In the group before anything of it is read. */
-static int enter_group(struct session *s, const struct session_start *start,
-	char ret_error[SESSION_ERROR_ROOM])
+static int enter_group(
+	struct session *s, const struct session_start *start, char ret_error[SESSION_ERROR_ROOM])
 {
 	char reason[READER_REASON_ROOM] = "";
 	int err = session_group(s, start->pid, ret_error);
@@ -174,8 +174,8 @@ static int make_address(struct session *s, int launcher)
 		return err;
 	n = snprintf(s->welcome.session, sizeof(s->welcome.session), "%.30s:", address);
 	for (size_t i = 0; i < sizeof(s->token); i++)
-		n += snprintf(s->welcome.session + n, sizeof(s->welcome.session) - (size_t)n, "%02x",
-			s->token[i]);
+		n += snprintf(s->welcome.session + n, sizeof(s->welcome.session) - (size_t)n,
+			"%02x", s->token[i]);
 	return 0;
 }
 
@@ -185,8 +185,8 @@ static struct reader_target target_of(const struct session *s, pid_t pid, bool o
 }
 
 /* Opens the readers that serve the whole session, on the first process's group. */
-static void open_shared_readers(struct session *s, const struct reader_target *target,
-	char (*reasons)[READER_REASON_ROOM])
+static void open_shared_readers(
+	struct session *s, const struct reader_target *target, char (*reasons)[READER_REASON_ROOM])
 {
 	for (size_t i = 0; i < s->sources.count; i++) {
 		struct source *source = &s->sources.source[i];
@@ -197,8 +197,8 @@ static void open_shared_readers(struct session *s, const struct reader_target *t
 	}
 }
 
-static int open_readers(struct session *s, struct process *p, bool on_exec,
-	char ret_error[SESSION_ERROR_ROOM])
+static int open_readers(
+	struct session *s, struct process *p, bool on_exec, char ret_error[SESSION_ERROR_ROOM])
 {
 	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
 	struct reader_target target = target_of(s, p->pid, on_exec);
@@ -239,23 +239,23 @@ static int write_header(struct session *s, const struct session_start *start)
 		};
 	}
 	return recorder_header(s->recorder, &(struct recorder_header){
-		.command = start->command,
-		.command_bytes = start->command_bytes,
-		.mode = mode_of(s),
-		.poll_ns = s->config->poll_ns,
-		.interval_ns = s->config->interval_ns,
-		.ring_records = s->shared.records,
-		.pid = start->pid,
-		.readers = readers,
-		.reader_count = s->sources.count,
-		.token_pattern = s->config->token_pattern,
-	});
+						    .command = start->command,
+						    .command_bytes = start->command_bytes,
+						    .mode = mode_of(s),
+						    .poll_ns = s->config->poll_ns,
+						    .interval_ns = s->config->interval_ns,
+						    .ring_records = s->shared.records,
+						    .pid = start->pid,
+						    .readers = readers,
+						    .reader_count = s->sources.count,
+						    .token_pattern = s->config->token_pattern,
+					    });
 }
 
 /* The process's first phase is called START; with counters it has a baseline. */
 struct birth {
-	const char *how;    /* "first", "exec", "fork" */
-	uint64_t time_ns;   /* a forked child's: of its first marker */
+	const char *how;  /* "first", "exec", "fork" */
+	uint64_t time_ns; /* a forked child's: of its first marker */
 	pid_t parent;
 	const char *absent; /* why it has no counters, or NULL */
 };
@@ -270,14 +270,14 @@ static void record_start(struct session *s, struct process *p, const struct birt
 		birth->how, birth->absent);
 	p->last_ns = time;
 	recorder_marker(s->recorder, &(struct record_marker){
-		.time_ns = time,
-		.process = p->index,
-		.tid = (uint32_t)p->as_named,
-		.kind = JPHASE_PHASE,
-		.name = "START",
-		.snapshot = baseline ? snapshot_of(s, p) : 0,
-		.done_ns = time,
-	});
+					     .time_ns = time,
+					     .process = p->index,
+					     .tid = (uint32_t)p->as_named,
+					     .kind = JPHASE_PHASE,
+					     .name = "START",
+					     .snapshot = baseline ? snapshot_of(s, p) : 0,
+					     .done_ns = time,
+				     });
 }
 
 /* Defines the probe where the first process has the library. */
@@ -323,7 +323,9 @@ static void attach_others(struct session *s, const struct session_start *start, 
 	if (!start->attached)
 		return;
 	for (size_t i = 0; i < start->other_count; i++)
-		session_join(s, (pid_t)start->others[i], "attach", now_ns());
+		if (!session_join(s, (pid_t)start->others[i], "attach", now_ns()))
+			session_note(s, NULL, "process %u had ended before it could be attached to",
+				start->others[i]);
 	session_note(s, NULL,
 		"attaching took %.1f ms; what a thread did that another one started just then may "
 		"be missing",
@@ -377,8 +379,8 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 	if (!p) {
 		err = err < 0 ? err : -ENOMEM;
 		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot start measuring: %s",
-			err == -EFBIG ? "the limit on the size of files (ulimit -f) is too low" :
-					strerror(-err));
+			err == -EFBIG ? "the limit on the size of files (ulimit -f) is too low"
+				      : strerror(-err));
 		return err;
 	}
 
@@ -589,11 +591,13 @@ struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_n
 	if (!p)
 		return NULL;
 	p->as_named = as_named;
-	record_start(s, p, &(struct birth){
-		.how = "fork",
-		.time_ns = time_ns,
-		.absent = "not counted: the process had ended before its counters could be opened",
-	});
+	record_start(s, p,
+		&(struct birth){
+			.how = "fork",
+			.time_ns = time_ns,
+			.absent =
+				"not counted: the process had ended before its counters could be opened",
+		});
 	return p;
 }
 

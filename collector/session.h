@@ -62,8 +62,8 @@ struct session {
 		uint64_t until_ns;
 		bool done;
 	} calibration;
-	bool launched;	    /* by `jphase run`, which tells when its command has ended */
-	bool attached;	    /* by `jphase attach`, which may go before the processes do */
+	bool launched; /* by `jphase run`, which tells when its command has ended */
+	bool attached; /* by `jphase attach`, which may go before the processes do */
 	bool stopping;
 	struct job command; /* its end; kind JOB_COMMAND once it is known */
 	uint64_t command_ended_ns;
@@ -73,22 +73,22 @@ struct session {
 	uint64_t phases;
 	uint64_t lost;
 	uint64_t outside_lost; /* markers that did not come through the ring */
-	uint64_t unknown; /* records of kinds that we do not know */
-	uint64_t due_ns;  /* of the next housekeeping */
-	int unwritten;	  /* -errno: why the recording is not on the disk at its end */
+	uint64_t unknown;      /* records of kinds that we do not know */
+	uint64_t due_ns;       /* of the next housekeeping */
+	int unwritten;         /* -errno: why the recording is not on the disk at its end */
 	uint64_t sweep_due_ns;
 };
 
 /* What is known when a session begins. */
 struct session_start {
-	pid_t pid;	     /* the first process */
-	bool launched;	     /* it is stopped before its exec */
-	bool attached;	     /* it has been running without us */
+	pid_t pid;              /* the first process */
+	bool launched;          /* it is stopped before its exec */
+	bool attached;          /* it has been running without us */
 	const uint32_t *others; /* pids to attach to as well */
 	size_t other_count;
 	bool privileged;     /* the kernel will take its counters away at exec */
-	bool placed;	     /* it is in the group that the user chose */
-	uint64_t site;	     /* address of the library's probe site; 0: not loaded yet */
+	bool placed;         /* it is in the group that the user chose */
+	uint64_t site;       /* address of the library's probe site; 0: not loaded yet */
 	const char *command; /* its arguments, NUL between them */
 	size_t command_bytes;
 	int output_fd; /* taken */
@@ -98,8 +98,8 @@ struct session_start {
  * Checks what the user chose and whether the readers can work, before any file
  * or process is touched.  On an error ret_error holds a sentence.
  */
-int session_prepare(struct session *s, const struct config *chosen,
-	char ret_error[SESSION_ERROR_ROOM]);
+int session_prepare(
+	struct session *s, const struct config *chosen, char ret_error[SESSION_ERROR_ROOM]);
 
 /*
  * Finds or makes the group that the user chose, if any, for a program that is

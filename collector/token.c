@@ -14,6 +14,9 @@
 
 #define LITERAL_ROOM 32
 
+/* All {} of a pattern together; the compiled form grows with it. */
+#define REPEAT_MAX 1000
+
 struct token_finder {
 	regex_t regex;
 	char literal[LITERAL_ROOM]; /* every match begins with it */
@@ -141,8 +144,19 @@ static int check_repetition(const char *at, char ret_error[TOKEN_ERROR_ROOM])
 	return 0;
 }
 
+/* The larger number of {n,m}: what stands before it is compiled that often. */
+static unsigned long most_of(const char *at)
+{
+	char *end;
+	unsigned long least = strtoul(at + 1, &end, 10);
+	unsigned long most = *end == ',' ? strtoul(end + 1, NULL, 10) : 0;
+
+	return MIN(MAX(MAX(least, most), 1UL), REPEAT_MAX + 1UL);
+}
+
 static int check_dialect(const char *pattern, char ret_error[TOKEN_ERROR_ROOM])
 {
+	unsigned long copies = 1;
 	bool counting = false;
 	int err = 0;
 
@@ -163,6 +177,10 @@ static int check_dialect(const char *pattern, char ret_error[TOKEN_ERROR_ROOM])
 			err = check_group(at, ret_error);
 		} else if (*at == '{') {
 			counting = isdigit((unsigned char)at[1]);
+			copies *= counting ? most_of(at) : 1;
+			if (copies > REPEAT_MAX)
+				return refuse(
+					ret_error, "it repeats too much with {}; write + or *");
 		} else if (strchr("*+?", *at) || (*at == '}' && counting)) {
 			err = check_repetition(at, ret_error);
 		}

@@ -37,10 +37,15 @@ def main(path):
         layout = header.pop("layout")
         for key, value in header.items():
             print(f"{key}: {value}")
+        calibrations = set()  # processes that show what markers cost, no part of the run
         for kind, *values in stream:
             name, *columns = layout.get(kind, [f"kind {kind}"])
             columns += [f"column {i}" for i in range(len(columns), len(values))]
-            print(name, *(f"{c}={text(v)}" for c, v in zip(columns, values)))
+            record = dict(zip(columns, values))
+            if record.get("how") == "calibration":
+                calibrations.add(record["process"])
+            label = ["(calibration)"] if record.get("process") in calibrations else []
+            print(name, *label, *(f"{c}={text(v)}" for c, v in record.items()))
 
 
 if __name__ == "__main__":

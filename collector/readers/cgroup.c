@@ -216,10 +216,17 @@ fail:
 
 struct scope_text {
 	enum metric_scope scope;
+	bool root; /* of the whole machine, whichever scope shows it */
 	const char *prefix;
 	const char *note;
 	const char *absent; /* or "" */
 };
+
+/* The kernel prints a 0 there that it does not keep (Documentation/accounting/psi.rst). */
+static bool is_undefined(const struct scope_text *text, const char *name)
+{
+	return text->root && str_eq(name, "cpu_full_usec");
+}
 
 static int metric_describe(const struct cgroup_source *s, size_t key, const struct scope_text *text,
 	struct metric_list *out)
@@ -235,6 +242,8 @@ static int metric_describe(const struct cgroup_source *s, size_t key, const stru
 		.absent = *text->absent ? (char *)text->absent : NULL,
 	};
 
+	if (!metric.absent && is_undefined(text, s->metric[key]->name))
+		metric.absent = (char *)"the kernel does not keep it for the whole machine";
 	snprintf(name, sizeof(name), "%s%s", text->prefix, s->metric[key]->name);
 	snprintf(note, sizeof(note), "%s%s%s", own ? own : "", own && *text->note ? "; " : "",
 		text->note);
@@ -259,8 +268,9 @@ static int folder_describe(
 static int cgroup_describe(const struct reader *r, struct metric_list *out)
 {
 	const struct cgroup *c = (const struct cgroup *)r;
-	struct scope_text group = { SCOPE_GROUP, PROC_PREFIX, c->group_note, c->outside };
-	struct scope_text global = { SCOPE_GLOBAL, ROOT_PREFIX, c->root_note, "" };
+	struct scope_text group = { SCOPE_GROUP, c->group_is_root, PROC_PREFIX, c->group_note,
+		c->outside };
+	struct scope_text global = { SCOPE_GLOBAL, true, ROOT_PREFIX, c->root_note, "" };
 	int err = folder_describe(*c->outside ? &c->root : &c->group, &group, out);
 
 	if (err < 0)

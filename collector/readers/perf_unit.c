@@ -18,8 +18,7 @@ static int event_open(
 	/* The kernel waits for an exec of the target to end, and gives up on a signal. */
 	do
 		fd = (int)SYS_RESULT(syscall(SYS_perf_event_open, attr, where->pid, where->cpu,
-			leader,
-			PERF_FLAG_FD_CLOEXEC | (where->cgroup ? PERF_FLAG_PID_CGROUP : 0)));
+			leader, PERF_FLAG_FD_CLOEXEC | (where->cgroup ? PERF_FLAG_PID_CGROUP : 0)));
 	while (fd == -EINTR);
 	return fd;
 }

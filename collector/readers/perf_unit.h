@@ -54,7 +54,7 @@ struct perf_unit {
 
 /*
  * -ECHILD: a thread started another one between two of the openings, so that
- * the group cannot be read; try again.  -EINVAL, -ENOSPC: the events do not fit
+ * the group cannot be read, or was about to end; try again.  -EINVAL, -ENOSPC: the events do not fit
  * into one group.  Else as perf_event_open().
  */
 int perf_unit_open(

@@ -24,6 +24,18 @@ static bool column_is_counted(const struct model *m, size_t column)
 	return false;
 }
 
+/* What others do in its group is not what the program does. */
+static bool column_is_shared(const struct model *m, size_t column)
+{
+	for (size_t i = 0; i < m->row_count; i++) {
+		struct value v = model_value(m, &m->rows[i], column);
+
+		if (v.state == VALUE_COUNTED && v.note && strstr(v.note, "shared with"))
+			return true;
+	}
+	return false;
+}
+
 static bool column_is_known(const struct model *m, size_t column)
 {
 	for (size_t i = 0; i < m->run_count; i++)
@@ -59,7 +71,8 @@ void columns_choose(const struct model *m, const struct report_options *o, bool 
 		if (o->all)
 			shown[i] = column_is_known(m, i);
 		else
-			shown[i] = column_is_usual(c) && column_is_counted(m, i);
+			shown[i] = column_is_usual(c) && column_is_counted(m, i) &&
+				   !(c->unit == UNIT_PERCENT && column_is_shared(m, i));
 		perf |= shown[i] && str_eq(c->source, "perf_event");
 	}
 	for (size_t i = 0; !perf && i < m->column_count; i++)

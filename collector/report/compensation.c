@@ -18,26 +18,32 @@ static uint64_t cost_number(const struct marker_cost *cost, size_t column)
 	return v ? v->number : 0;
 }
 
+/* Less than nothing is no number: the cost was not that of these markers. */
 static void take_away(struct value *v, uint64_t cost)
 {
-	v->number = saturating_sub(v->number, cost);
+	if (cost > v->number) {
+		*v = (struct value){ .state = VALUE_NULL, .note = "below its markers' cost" };
+		return;
+	}
+	v->number -= cost;
 	v->flags |= VALUE_CLEARED;
+}
+
+static bool is_task_clock(const struct model *m, size_t column)
+{
+	return str_eq(m->columns[column].name, "task-clock");
 }
 
 /*
  * A phase holds the return of the marker that begins it and the entry of the
- * next one: one marker's cost.  The regions in it add their own.
+ * next one: one marker's cost.  START comes from no marker.  The regions in it
+ * add their own.
  */
 static uint64_t phase_cost(const struct run *run, const struct row *row, size_t column)
 {
-	return cost_number(&run->phase_cost, column) +
-	       row->around * cost_number(&run->region_cost, column);
-}
+	uint64_t own = row->marker_ns ? cost_number(&run->phase_cost, column) : 0;
 
-/* START comes from no marker. */
-static bool has_marker(const struct row *row)
-{
-	return row->marker_ns > 0;
+	return own + row->around * cost_number(&run->region_cost, column);
 }
 
 static void row_apply(const struct model *m, struct row *row)
@@ -48,12 +54,14 @@ static void row_apply(const struct model *m, struct row *row)
 		struct value *v = &row->values[c];
 		uint64_t cost;
 
-		if (v->state != VALUE_COUNTED || !cost_at(&run->phase_cost, c))
+		if (v->state != VALUE_COUNTED)
 			continue;
 		cost = phase_cost(run, row, c);
-		if (str_eq(m->columns[c].name, "task-clock"))
-			row->is_short = cost >= (v->number + 1) / 2;
-		if (m->compensate)
+		if (is_task_clock(m, c)) {
+			row->clock_ns = v->number;
+			row->markers_clock_ns = cost;
+		}
+		if (m->compensate && cost)
 			take_away(v, cost);
 	}
 }
@@ -72,7 +80,12 @@ static void region_apply(const struct model *m, struct region *r)
 
 		if (!place || place > r->value_count || !cost_at(&run->region_cost, c))
 			continue;
-		for (size_t part = 0; part < REGION_PARTS; part++) {
+		if (is_task_clock(m, c) && r->values[place - 1].state == VALUE_COUNTED) {
+			r->clock_ns = r->values[place - 1].number;
+			r->markers_clock_ns =
+				markers[REGION_WHOLE] * cost_number(&run->region_cost, c);
+		}
+		for (size_t part = 0; m->compensate && part < REGION_PARTS; part++) {
 			struct value *v = &r->values[part * r->value_count + place - 1];
 
 			if (v->state == VALUE_COUNTED)
@@ -84,8 +97,7 @@ static void region_apply(const struct model *m, struct region *r)
 void compensation_apply(struct model *m)
 {
 	for (size_t i = 0; i < m->row_count; i++)
-		if (has_marker(&m->rows[i]))
-			row_apply(m, &m->rows[i]);
-	for (size_t i = 0; m->compensate && i < m->region_count; i++)
+		row_apply(m, &m->rows[i]);
+	for (size_t i = 0; i < m->region_count; i++)
 		region_apply(m, &m->regions[i]);
 }

@@ -27,6 +27,12 @@ static const struct run *line_run(const struct line *l)
 	return &l->model->runs[l->row->run];
 }
 
+/* NULL: it is of several. */
+static const struct run *only_run(const struct line *l)
+{
+	return l->row->several_runs ? NULL : line_run(l);
+}
+
 static void put_number(FILE *out, uint64_t number)
 {
 	fprintf(out, "%" PRIu64, number);
@@ -104,7 +110,7 @@ static void put_end_line(FILE *out, const struct line *l)
 
 static void put_pattern(FILE *out, const struct line *l)
 {
-	csv_field(out, line_run(l)->token_pattern);
+	csv_field(out, only_run(l) ? line_run(l)->token_pattern : NULL);
 }
 
 static void put_timestamp(FILE *out, const struct line *l)
@@ -114,12 +120,12 @@ static void put_timestamp(FILE *out, const struct line *l)
 
 static void put_command(FILE *out, const struct line *l)
 {
-	csv_field(out, line_run(l)->command);
+	csv_field(out, only_run(l) ? line_run(l)->command : NULL);
 }
 
 static void put_exit_code(FILE *out, const struct line *l)
 {
-	int code = run_exit_code(line_run(l));
+	int code = only_run(l) ? run_exit_code(line_run(l)) : -1;
 
 	if (code >= 0)
 		put_number(out, (uint64_t)code);
@@ -165,17 +171,20 @@ static void put_tid(FILE *out, const struct line *l)
 
 static void put_run(FILE *out, const struct line *l)
 {
-	put_number(out, l->row->run);
+	if (only_run(l))
+		put_number(out, l->row->run);
 }
 
 static void put_lost(FILE *out, const struct line *l)
 {
-	put_number(out, run_lost_markers(line_run(l)));
+	if (only_run(l))
+		put_number(out, run_lost_markers(line_run(l)));
 }
 
 static void put_complete(FILE *out, const struct line *l)
 {
-	fputs(line_run(l)->complete ? "true" : "false", out);
+	if (only_run(l))
+		fputs(line_run(l)->complete ? "true" : "false", out);
 }
 
 /* The first fifteen are Joule Profiler's. */
@@ -255,7 +264,7 @@ static void put_amount(FILE *out, struct line l, const struct amount *amount)
 	l.number = number;
 	l.unit = "count";
 	l.source = "joule_value";
-	l.quality = "exact";
+	l.quality = isfinite(amount->sum) ? "exact" : "not counted: " AMOUNT_NOT_FINITE;
 	put_line(out, &l);
 }
 

@@ -16,6 +16,17 @@ static void set_counted(const struct fill *f, struct value *v, uint64_t number)
 	};
 }
 
+/* What such notes say of a metric is also why it may be missing. */
+static const char *const explanations[] = { "counted while", "read now and then" };
+
+static const char *note_as_reason(const char *note)
+{
+	for (size_t i = 0; note && i < ARRAY_SIZE(explanations); i++)
+		if (strstr(note, explanations[i]))
+			return note;
+	return "it could not be read";
+}
+
 /* Why a number that was expected is not there. */
 static const char *missing_reason(const struct fill *f)
 {
@@ -23,7 +34,7 @@ static const char *missing_reason(const struct fill *f)
 		return f->output->absent;
 	if (f->interval->reason)
 		return f->interval->reason;
-	return f->begin && f->end ? "it could not be read" : "no reading at the boundary";
+	return f->begin && f->end ? note_as_reason(f->output->note) : "no reading at the boundary";
 }
 
 static uint64_t value_at(const struct reading *reading, size_t i)
@@ -166,19 +177,74 @@ void fill_peak(const struct fill *f, struct value *v)
 		set_null(v, missing_reason(f));
 }
 
+/* The root group's usage is brought up to date by the timer's interrupt alone. */
+#define ROOT_STEP_NS (4 * NSEC_PER_MSEC)
+
+/* A share is shown from that many steps on. */
+#define STEPS_LEAST 10
+
+/* The machine's root; that of a container has a note and counts as any other group. */
+static bool is_root(const struct metric *m)
+{
+	return m->scope == SCOPE_GLOBAL && !m->note;
+}
+
+/* Where the program's group is the root, its values are copies of the root's. */
+static bool is_copy_of_root(const struct fill *f)
+{
+	const struct metric_list *list = &f->outputs->header->readers[f->reader].metrics;
+	const char *name = strchr(f->info->name, '_');
+
+	for (size_t i = 0; name && i < list->count; i++) {
+		const struct metric *m = &list->metric[i];
+		const char *other = strchr(m->name, '_');
+
+		if (is_root(m) && other && str_eq(other, name))
+			return f->begin->values[i] == f->begin->values[f->metric] &&
+			       f->end->values[i] == f->end->values[f->metric];
+	}
+	return false;
+}
+
+static uint64_t usage_step(const struct fill *f)
+{
+	return is_root(f->info) || is_copy_of_root(f) ? ROOT_STEP_NS : 0;
+}
+
+static uint64_t percent_of(uint64_t used_us, uint64_t passed_ns)
+{
+	return (uint64_t)((unsigned __int128)used_us * 10000000u / passed_ns);
+}
+
+/* The time that may have passed at most between the two moments that were read. */
+static uint64_t passed_at_most(const struct fill *f)
+{
+	return saturating_sub(f->end->end_ns, f->begin->begin_ns);
+}
+
 /* µs of a counter as hundredths of a percent of the time between its two readings. */
 void fill_share(const struct fill *f, struct value *v)
 {
-	uint64_t used;
-	uint64_t passed;
+	uint64_t full = f->outputs->header->cpus * 10000;
+	uint64_t used, passed, step;
 
 	if (!difference(f, f->metric, &used, v))
 		return;
 	passed = saturating_sub(f->end->begin_ns, f->begin->begin_ns);
-	if (passed == 0)
+	step = usage_step(f);
+	if (passed == 0) {
 		set_null(v, "no time passed between its readings");
-	else
-		set_counted(f, v, (uint64_t)((unsigned __int128)used * 10000000u / passed));
+	} else if (passed < STEPS_LEAST * step) {
+		set_null(v, "shorter than ten of the 4 ms steps of the machine's CPU time");
+	} else if (full && percent_of(used, passed_at_most(f) + step) > full) {
+		set_null(v, "more than all CPUs can have worked between its readings");
+	} else {
+		set_counted(f, v, percent_of(used, passed));
+		v->number = full ? MIN(v->number, full) : v->number;
+		v->error = v->number * step / passed;
+		v->step_us = (uint32_t)(step / NSEC_PER_USEC);
+		v->flags |= step ? VALUE_COARSE : 0;
+	}
 }
 
 /* The parts of a metric on the core types of one machine: counts and times of all. */

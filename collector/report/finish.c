@@ -76,6 +76,51 @@ static int rows_finish(struct model *m)
 	return err;
 }
 
+/* Regions belong to no row from then on. */
+static int rows_group(struct model *m, enum model_by by)
+{
+	for (size_t i = 0; i < m->region_count; i++)
+		m->regions[i].phase = MODEL_NONE;
+	return by == BY_THREAD ? group_threads(m) : group_rows(m, by);
+}
+
+static bool is_half(uint64_t part, uint64_t whole)
+{
+	return part && part >= (whole + 1) / 2;
+}
+
+/*
+ * More task-clock than time is that of several threads, or of the markers where
+ * they can explain it.  What they cost may be unknown, but more than its CPUs can
+ * have worked is never its own.
+ */
+static bool exceeds_by_markers(const struct row *row, uint64_t cpus)
+{
+	uint64_t excess = saturating_sub(row->clock_ns, row->duration_ns);
+
+	if (cpus && row->clock_ns / cpus > row->duration_ns)
+		return true;
+	return excess > row->duration_ns / 5 && excess <= 2 * row->markers_clock_ns;
+}
+
+static bool row_is_short(const struct model *m, const struct row *row)
+{
+	return is_half(row->markers_clock_ns, row->clock_ns) ||
+	       exceeds_by_markers(row, m->runs[row->run].cpus);
+}
+
+static void find_short(struct model *m)
+{
+	for (size_t i = 0; i < m->row_count; i++)
+		m->rows[i].is_short = row_is_short(m, &m->rows[i]);
+	for (size_t i = 0; i < m->node_count; i++) {
+		struct region_node *n = &m->nodes[i];
+
+		n->is_short = is_half(n->markers_clock_ns, n->clock_ns) ||
+			      is_half(n->inside_ns, n->duration_ns);
+	}
+}
+
 int model_finish(struct model *m, enum model_by by)
 {
 	int err = rows_finish(m);
@@ -84,9 +129,9 @@ int model_finish(struct model *m, enum model_by by)
 		compensation_apply(m);
 	if (err == 0)
 		err = tree_build(m, by == BY_THREAD);
-	if (err < 0 || by == BY_PHASE)
-		return err;
-	for (size_t i = 0; i < m->region_count; i++)
-		m->regions[i].phase = MODEL_NONE;
-	return by == BY_THREAD ? group_threads(m) : group_rows(m, by);
+	if (err == 0 && by != BY_PHASE)
+		err = rows_group(m, by);
+	if (err == 0)
+		find_short(m);
+	return err;
 }

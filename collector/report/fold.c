@@ -195,10 +195,18 @@ static int on_end(struct fold *f, struct process *p, struct thread *thread,
 static int on_mark(struct fold *f, struct process *p, struct thread *thread,
 	const struct record_marker *m, const char *name)
 {
-	struct mark mark = { name, f->run, p->pid, m->tid, p->last_ns };
+	struct mark mark = {
+		.name = name,
+		.run = f->run,
+		.pid = p->pid,
+		.tid = m->tid,
+		.time_ns = p->last_ns,
+	};
 
 	(void)thread;
 	p->marked = true;
+	if (p->current != MODEL_NONE)
+		mark.phase = f->model->rows[p->current].name;
 	return model_add_mark(f->model, &mark);
 }
 
@@ -338,6 +346,8 @@ static int on_loss(void *data, uint64_t time_ns, const char *what, uint64_t coun
 	struct fold *f = data;
 
 	saw_time(f, time_ns);
+	/* Those of unknown kinds begin and end nothing. */
+	f->losses += !str_eq(what, "unknown");
 	return add_loss(f, what, count);
 }
 
@@ -354,7 +364,7 @@ static int on_note(void *data, uint64_t time_ns, uint64_t process, const char *t
 	if (p && reason_bare(kept) != kept)
 		p->reason = reason_bare(kept);
 	if (p && str_starts(kept, NO_REGION_COUNTERS))
-		p->threads_reason = kept + strlen(NO_REGION_COUNTERS);
+		p->threads_reason = reason_bare(kept + strlen(NO_REGION_COUNTERS));
 	for (size_t i = 0; i < run->note_count; i++)
 		if (run->notes[i] == kept)
 			return 0;
@@ -447,6 +457,7 @@ static int on_header(void *data, const struct decoded_header *h)
 	f->sync = !str_eq(h->mode, "async");
 	f->last_ns = h->clock_ns;
 	run->cpus = h->cpus;
+	run->interval_ns = h->interval_ns;
 	run->started_us = h->started_us;
 	run->clock_ns = h->clock_ns;
 	run->pid = h->pid;

@@ -169,7 +169,10 @@ static void put_block(FILE *out, const struct block *b)
 	}
 }
 
-/* One past the last column that fits beside the sticky ones; at least one does. */
+/*
+ * One past the last column that fits beside the sticky ones; at least one does.
+ * None is left to stand alone in a block of its own.
+ */
 static size_t fit(const struct grid *g, const struct layout *layout, size_t first)
 {
 	size_t width = 0;
@@ -183,6 +186,8 @@ static size_t fit(const struct grid *g, const struct layout *layout, size_t firs
 			break;
 		column++;
 	}
+	if (g->columns - column == 1 && column - first > 2)
+		column--;
 	return column;
 }
 

@@ -50,9 +50,12 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 		err = merge_amounts(into, row->amounts);
 	if (err < 0)
 		return err;
-	merge_values(m, into, row);
+	/* It is nothing that could have been counted. */
+	if (!row_is_bare_start(m, row))
+		merge_values(m, into, row);
 	if (into->pid != row->pid || into->run != row->run)
 		into->pid = 0;
+	into->several_runs |= into->run != row->run || row->several_runs;
 	if (into->tid != row->tid)
 		into->tid = 0;
 	into->duration_ns += row->duration_ns;
@@ -65,7 +68,9 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 	into->inside_ns += row->inside_ns;
 	into->begin_taken = taken_worse(into->begin_taken, row->begin_taken);
 	into->end_taken = taken_worse(into->end_taken, row->end_taken);
-	into->is_short |= row->is_short;
+	into->clock_ns += row->clock_ns;
+	into->markers_clock_ns += row->markers_clock_ns;
+	into->late_ns += row->late_ns;
 	into->open |= row->open;
 	into->acknowledged |= row->acknowledged;
 	return 0;
@@ -249,6 +254,8 @@ static void merge_outermost(const struct model *m, struct row *into, const struc
 		value_merge(&into->values[i], &v, &m->columns[i], share);
 	}
 	into->duration_ns += duration;
+	into->clock_ns += r->clock_ns;
+	into->markers_clock_ns += r->markers_clock_ns;
 	into->end_ns = MAX(into->end_ns, r->end_ns);
 	into->inside += r->inside;
 	into->inside_ns += r->inside_ns;

@@ -289,7 +289,7 @@ static void put_row(struct json *j, const struct row *row, size_t index, enum mo
 	put_number(w, "duration_ns", row->duration_ns);
 	put_number_or_null(w, "pid", (uint64_t)row->pid, row->pid > 0);
 	put_number_or_null(w, "tid", row->tid, row->tid > 0);
-	put_number(w, "run", row->run);
+	put_number_or_null(w, "run", row->run, !row->several_runs);
 	put_number(w, "count", row->count);
 	row_quality(row, quality);
 	put_text(w, "quality", quality[0] ? quality : "exact");
@@ -436,6 +436,7 @@ static void put_jphase(struct json *j, const struct run *run)
 	put_number(w, "regions_without_begin", run->regions_stray);
 	put_number(w, "regions_crossed", run->regions_crossed);
 	put_number(w, "regions_unclosed", run->regions_unclosed);
+	put_number(w, "regions_end_lost", run->regions_end_lost);
 	put_number(w, "unresolved_regions", run->regions_unresolved);
 	put_number(w, "unknown_records", run->unknown_records);
 	put_number(w, "invalid_records", run->invalid_records);

@@ -2,6 +2,7 @@
 #include "report/legend.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -32,14 +33,19 @@ struct legend {
 	size_t reason_count;
 	struct remark notes[REMARKS_MAX];
 	size_t note_count;
+	struct remark sampled; /* between the boundaries */
 	double least_coverage;
 	double most_coverage;
-	double error; /* the largest, as a part of its value */
+	double error; /* of energy: the largest, as a part of its value */
 	double step_ms;
+	double share_error; /* the same of CPU usage */
+	double share_step_ms;
 	bool scaled;
 	bool too_short;
 	bool partial;
 	bool is_short;
+	bool is_late;
+	bool exceeds; /* more task-clock than time */
 	uint64_t includes;
 };
 
@@ -89,6 +95,24 @@ static void remark(struct remark *list, size_t *count, const char *text, size_t 
 	remark_column(&list[i], column);
 }
 
+static double error_of(const struct value *v)
+{
+	bool known = v->flags & VALUE_COARSE && !(v->flags & VALUE_SHORT) && v->number;
+
+	return known ? (double)v->error / (double)v->number : 0;
+}
+
+static void see_error(struct legend *l, const struct value *v, size_t column)
+{
+	if (l->model->columns[column].unit == UNIT_PERCENT) {
+		l->share_step_ms = MAX(l->share_step_ms, v->step_us / 1e3);
+		l->share_error = MAX(l->share_error, error_of(v));
+	} else {
+		l->step_ms = MAX(l->step_ms, v->step_us / 1e3);
+		l->error = MAX(l->error, error_of(v));
+	}
+}
+
 static void see_value(struct legend *l, const struct value *v, size_t column)
 {
 	if (v->state == VALUE_NULL)
@@ -99,9 +123,9 @@ static void see_value(struct legend *l, const struct value *v, size_t column)
 		remark(l->notes, &l->note_count, v->note, column);
 	l->partial |= v->without > 0;
 	l->too_short |= (v->flags & VALUE_SHORT) != 0;
-	l->step_ms = MAX(l->step_ms, v->step_us / 1e3);
-	if (v->flags & VALUE_COARSE && !(v->flags & VALUE_SHORT) && v->number)
-		l->error = MAX(l->error, (double)v->error / (double)v->number);
+	see_error(l, v, column);
+	if (v->flags & VALUE_STEPS)
+		remark_column(&l->sampled, column);
 	if (!(v->flags & VALUE_SCALED))
 		return;
 	l->least_coverage = l->scaled ? MIN(l->least_coverage, v->coverage) : v->coverage;
@@ -115,6 +139,8 @@ static void see_column(struct legend *l, size_t column)
 	struct value v;
 
 	for (size_t i = 0; i < m->row_count; i++) {
+		if (row_is_bare_start(m, &m->rows[i]))
+			continue;
 		v = model_value(m, &m->rows[i], column);
 		see_value(l, &v, column);
 	}
@@ -150,7 +176,7 @@ static void put_reason(const struct legend *l, const struct remark *r)
 	if (is_unresolved(r->text))
 		return;
 	name_columns(l, r, names, sizeof(names));
-	put_line(l, "-", "not counted: %s (%s)", r->text, names);
+	put_line(l, "-", "not counted: %s (%s)", reason_bare(r->text), names);
 }
 
 static void put_unresolved(const struct legend *l)
@@ -204,8 +230,8 @@ static void put_boundaries(const struct legend *l)
 		put_line(l, " ", "boundaries of regions: %s (--quality explains)", text);
 }
 
-/* Where threads wait in markers, it shows in the regions around them. */
-static void put_own_time(const struct legend *l)
+/* Where threads wait in markers, it shows in the time of the regions around them. */
+static void put_region_times(const struct legend *l)
 {
 	const struct model *m = l->model;
 	uint64_t inside = 0;
@@ -215,9 +241,13 @@ static void put_own_time(const struct legend *l)
 		if (m->nodes[i].parent == MODEL_NONE)
 			inside += m->nodes[i].inside_ns;
 	scaled(inside, UNIT_NS, text);
+	if (m->node_count)
+		put_line(l, " ",
+			"share: of the time of the region around it, or of all outermost ones");
 	if (inside)
 		put_line(l, " ",
-			"own time: without the regions within, but with %s in their markers", text);
+			"own time: without the regions within and without markers, which took %s",
+			text);
 }
 
 static void put_scaled(const struct legend *l)
@@ -274,6 +304,38 @@ static void see_row(struct legend *l, const struct row *row)
 {
 	l->includes += row->includes;
 	l->is_short |= row->is_short;
+	l->is_late |= row_is_late(row);
+	l->exceeds |= row->clock_ns > row->duration_ns;
+}
+
+static void put_sampled(const struct legend *l)
+{
+	uint64_t interval = 0;
+	char names[512];
+
+	if (l->sampled.count == 0)
+		return;
+	for (size_t i = 0; i < l->model->run_count; i++)
+		interval = MAX(interval, l->model->runs[i].interval_ns);
+	name_columns(l, &l->sampled, names, sizeof(names));
+	if (interval)
+		put_line(l, " ", "%s: sampled every %g ms and at the boundaries", names,
+			(double)interval / NSEC_PER_MSEC);
+	else
+		put_line(l, " ", "%s: sampled at the boundaries alone", names);
+}
+
+static void put_amounts(const struct legend *l)
+{
+	const struct model *m = l->model;
+
+	for (size_t i = 0; i < m->row_count; i++)
+		for (const struct amount *a = m->rows[i].amounts; a; a = a->next)
+			if (!isfinite(a->sum)) {
+				put_line(
+					l, "-", "not counted: " AMOUNT_NOT_FINITE " (%s)", a->name);
+				return;
+			}
 }
 
 void legend_print(
@@ -286,6 +348,8 @@ void legend_print(
 			see_column(&l, i);
 	for (size_t i = 0; i < m->row_count; i++)
 		see_row(&l, &m->rows[i]);
+	for (size_t i = 0; i < m->node_count; i++)
+		l.is_short |= m->nodes[i].is_short;
 
 	if (l.scaled)
 		put_scaled(&l);
@@ -295,20 +359,33 @@ void legend_print(
 		put_line(&l, "?", "shorter than the %g ms in which its counter moves about once",
 			l.step_ms);
 	if (l.is_short)
-		put_line(&l, "?", "short: half of its task-clock or more is its markers'");
+		put_line(&l, "?",
+			"short: half of its task-clock, or of a region's time, or more is its "
+			"markers', or makes task-clock more than time");
+	if (l.is_late)
+		put_line(&l, "!", "late: read more than a tenth of its time after a boundary");
 	if (m->compensate)
-		put_line(&l, " ", "without what markers cost; TOTAL has it all");
+		put_line(&l, " ", "counts without what markers cost; TOTAL has it all");
+	if (l.exceeds)
+		put_line(&l, " ",
+			"task-clock: of all threads, and of the markers at a phase's ends, so that "
+			"it may exceed time");
 	if (l.error > 0)
 		put_line(&l, " ", "energy: ±%.2g %% at most, as its counters move once in %g ms",
 			100 * l.error, l.step_ms);
+	if (l.share_error > 0)
+		put_line(&l, " ", "CPU usage: ±%.2g %% at most, as it moves once in %g ms",
+			100 * l.share_error, l.share_step_ms);
 	if (l.partial)
 		put_line(&l, "*", "without those in which it was not counted");
 	for (size_t i = 0; i < l.reason_count; i++)
 		put_reason(&l, &l.reasons[i]);
+	put_amounts(&l);
 	put_unresolved(&l);
 	put_boundaries(&l);
-	put_own_time(&l);
+	put_region_times(&l);
 	put_delays(&l, shown);
+	put_sampled(&l);
 	for (size_t i = 0; i < l.note_count; i++) {
 		char names[512];
 

@@ -92,6 +92,9 @@ struct amount {
 	double sum;
 };
 
+/* Why such an amount is not shown. */
+#define AMOUNT_NOT_FINITE "joule_value was given an infinite amount, or none (NaN)"
+
 /* Amounts of different names that a row can hold; more are counted as lost. */
 #define AMOUNTS_MAX 64
 
@@ -113,14 +116,18 @@ struct row {
 	uint64_t count;     /* phases in this row */
 	uint32_t includes;  /* unresolved phases whose work is in this one */
 	uint32_t unresolved;
-	uint64_t inside;    /* markers in it that begin no phase */
-	uint64_t inside_ns; /* that its threads spent in them */
-	uint64_t around;    /* of them those that begin or end regions */
+	uint64_t inside;           /* markers in it that begin no phase */
+	uint64_t inside_ns;        /* that its threads spent in them */
+	uint64_t around;           /* of them those that begin or end regions */
+	uint64_t clock_ns;         /* its task-clock as it was counted; 0: unknown */
+	uint64_t markers_clock_ns; /* of it that of markers */
+	uint64_t late_ns;          /* how long after a boundary its counters were read */
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;          /* the recording ends before it */
 	bool acknowledged;  /* begin_ns is the acknowledgement's time */
-	bool is_short;      /* its markers are half of its CPU time, or more */
+	bool several_runs;  /* it is of more than one */
+	bool is_short;      /* half of its task-clock or more is its markers' */
 	bool of_thread;     /* the outermost regions of one thread */
 	const char *reason; /* why it has no values at all, or NULL */
 	struct value *values;
@@ -152,11 +159,15 @@ struct region {
 	uint64_t inside;    /* these three as a row's */
 	uint64_t inside_ns;
 	uint64_t around;
+	uint64_t around_own_ns; /* of inside_ns what is in own time, not in the regions within */
 	uint64_t children;
+	uint64_t clock_ns; /* these two as a row's */
+	uint64_t markers_clock_ns;
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;
 	bool repaired;         /* closed by something else than its own end */
+	bool end_lost;         /* by a new one of its name: markers had been lost */
 	const char *closed_by; /* of a repaired one: the outer region, or NULL: its process's end */
 	const char *reason;    /* why it has no values at all, or NULL */
 	struct value *values;  /* for each part, by the places of the run's columns */
@@ -183,6 +194,9 @@ struct region_node {
 	uint64_t own_ns;
 	uint64_t inside;
 	uint64_t inside_ns;
+	uint64_t clock_ns;
+	uint64_t markers_clock_ns;
+	bool is_short;               /* half of its task-clock, or time, or more is its markers' */
 	uint64_t taken[TAKEN_KINDS]; /* boundaries */
 	uint64_t delay_ns;           /* the longest */
 	uint64_t repaired;
@@ -193,6 +207,7 @@ struct region_node {
 
 struct mark {
 	const char *name;
+	const char *phase; /* or NULL */
 	size_t run;
 	pid_t pid;
 	uint32_t tid;
@@ -238,6 +253,7 @@ struct run {
 	const char *mode;
 	const char *token_pattern; /* or NULL */
 	uint64_t cpus;
+	uint64_t interval_ns; /* between two samples of a gauge; 0: none between boundaries */
 	uint64_t started_us;
 	uint64_t clock_ns;
 	pid_t pid;
@@ -266,6 +282,7 @@ struct run {
 	uint64_t regions_stray;    /* an end without a begin */
 	uint64_t regions_crossed;  /* closed by the end of an outer one */
 	uint64_t regions_unclosed; /* closed by the end of the process */
+	uint64_t regions_end_lost; /* closed by the next of their name, behind lost markers */
 	uint64_t regions_unresolved;
 	uint64_t unknown_records;
 	uint64_t invalid_records;
@@ -349,6 +366,11 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM]);
 void row_quality(const struct row *row, char text[QUALITY_ROOM]);
 /* "closed by the end of outer", or "" */
 void region_quality(const struct region *r, char text[QUALITY_ROOM]);
+
+/* Its counters were read more than a tenth of its time after a boundary. */
+bool row_is_late(const struct row *row);
+/* Nothing but the beginning of a forked process, which is counted from its first marker on. */
+bool row_is_bare_start(const struct model *m, const struct row *row);
 
 /* "exact", "sync", "async", "none" */
 const char *taken_name(struct taken taken);

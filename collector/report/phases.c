@@ -63,6 +63,7 @@ static int row_fill(struct fold *f, struct row *row, const struct interval *inte
 	row->value_count = count;
 	row->begin_taken = outputs_taken(f->outputs, interval->begin);
 	row->end_taken = outputs_taken(f->outputs, interval->end);
+	row->late_ns = MAX(row->begin_taken.delay_ns, row->end_taken.delay_ns);
 	if (outputs_fill(f->outputs, interval, row->values))
 		return 0;
 	free(row->values);

@@ -67,6 +67,7 @@ struct fold {
 	uint64_t total_end_ns;
 	struct range *total_ranges;
 	uint64_t last_ns; /* of the whole recording */
+	uint64_t losses;  /* records that tell of one */
 };
 
 static inline struct run *fold_run(const struct fold *f)

@@ -26,7 +26,7 @@ add(char text[QUALITY_ROOM], const char *format, ...)
 
 static void null_quality(const struct value *v, char text[QUALITY_ROOM])
 {
-	add(text, "%s%s", is_unresolved(v->note) ? "" : "not counted: ", v->note);
+	add(text, "%s%s", is_unresolved(v->note) ? "" : "not counted: ", reason_bare(v->note));
 }
 
 void value_quality(const struct value *v, char text[QUALITY_ROOM])
@@ -67,6 +67,17 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 		add(text, "%s", v->note);
 }
 
+bool row_is_late(const struct row *row)
+{
+	return row->value_count && row->late_ns > row->duration_ns / 10;
+}
+
+bool row_is_bare_start(const struct model *m, const struct row *row)
+{
+	return row->duration_ns == 0 && row->value_count == 0 && !row->amounts && row->count == 1 &&
+	       str_eq(row->name, "START") && row->process != m->runs[row->run].total.process;
+}
+
 void row_quality(const struct row *row, char text[QUALITY_ROOM])
 {
 	text[0] = '\0';
@@ -79,8 +90,12 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 			row->includes == 1 ? "" : "s");
 	if (row->open)
 		add(text, "the recording ends in it");
-	if (row->is_short)
+	if (row->is_short && row->markers_clock_ns >= (row->clock_ns + 1) / 2)
 		add(text, "short: half of its task-clock or more is its markers'");
+	else if (row->is_short)
+		add(text, "short: with that of its markers its task-clock is more than its time");
+	if (row_is_late(row))
+		add(text, "late: read more than a tenth of its time after a boundary");
 	if (row->acknowledged)
 		add(text, "begin taken from the acknowledgement");
 }
@@ -90,7 +105,9 @@ void region_quality(const struct region *r, char text[QUALITY_ROOM])
 	text[0] = '\0';
 	if (r->open)
 		add(text, "the recording ends in it");
-	if (r->repaired && r->closed_by)
+	if (r->end_lost)
+		add(text, "its end was lost");
+	else if (r->repaired && r->closed_by)
 		add(text, "closed by the end of %s", r->closed_by);
 	else if (r->repaired)
 		add(text, "closed by the end of its process");

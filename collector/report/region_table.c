@@ -39,8 +39,8 @@ static void put_name(const struct region_table *t, const struct region_node *n, 
 {
 	(void)t;
 	(void)column;
-	snprintf(text, GRID_CELL, "%*s%s", 2 * (int)MIN(n->depth, (uint32_t)INDENT_MAX), "",
-		n->name);
+	snprintf(text, GRID_CELL, "%*s%s%s", 2 * (int)MIN(n->depth, (uint32_t)INDENT_MAX), "",
+		n->name, n->is_short ? " ?" : "");
 }
 
 static void put_run(const struct region_table *t, const struct region_node *n, size_t column,

@@ -71,6 +71,73 @@ static bool have_values(const struct fold *f, const struct boundary *a, const st
 	return false;
 }
 
+/* --- closing --- */
+
+/* The innermost open region ends. */
+static void close_innermost(struct fold *f, struct thread *thread, uint64_t time_ns)
+{
+	struct open_region *o = thread->open;
+	struct region *region = region_of(f, o);
+	uint64_t duration;
+
+	region->end_ns = MAX(time_ns, region->begin_ns);
+	duration = region->end_ns - region->begin_ns;
+	region->own_ns = saturating_sub(duration, o->inner_ns + region->around_own_ns);
+	if (o->outer) {
+		o->outer->inner_ns += duration;
+		region_of(f, o->outer)->inside += region->inside;
+		region_of(f, o->outer)->inside_ns += region->inside_ns;
+		region_of(f, o->outer)->around += region->around;
+		region_of(f, o->outer)->children++;
+	}
+	boundary_drop(f, &o->begin);
+	thread->open = open_region_free(o);
+	thread->begun = false;
+}
+
+/* The innermost open region of that name, or NULL. */
+static const struct open_region *find_open(
+	const struct fold *f, const struct thread *thread, const char *name)
+{
+	const struct open_region *o = thread->open;
+
+	for (int depth = 0; o && depth < DEPTH_MAX; depth++, o = o->outer)
+		if (!*name || str_eq(region_of(f, o)->name, name))
+			return o;
+	return NULL;
+}
+
+/* The innermost open region has no end of its own, nor values. */
+static void close_unended(
+	struct fold *f, struct thread *thread, uint64_t time_ns, const char *reason)
+{
+	struct region *region = region_of(f, thread->open);
+
+	region->begin_taken = outputs_taken(f->outputs, &thread->open->begin);
+	region->repaired = !region->open;
+	region->reason = reason;
+	if (thread->open->outer)
+		thread->open->outer->blind = true;
+	close_innermost(f, thread, time_ns);
+}
+
+/*
+ * An open region of that name from before a loss has most probably lost its
+ * end: it and all in it end where the thread was last seen.
+ */
+static void close_lost(struct fold *f, struct thread *thread, const char *name)
+{
+	const struct open_region *found = *name ? find_open(f, thread, name) : NULL;
+	bool last = !found || found->losses == f->losses;
+
+	while (!last) {
+		last = thread->open == found;
+		region_of(f, thread->open)->end_lost = true;
+		fold_run(f)->regions_end_lost++;
+		close_unended(f, thread, thread->last_ns, "its end was lost");
+	}
+}
+
 /* --- begin --- */
 
 static uint64_t begin_time(const struct fold *f, const struct boundary *b,
@@ -99,11 +166,14 @@ int region_begin(struct fold *f, struct process *p, struct thread *thread,
 		.parent = MODEL_NONE,
 		.phase = p->current,
 	};
-	struct open_region *o = calloc(1, sizeof(*o));
+	struct open_region *o;
 	int err;
 
+	close_lost(f, thread, name);
+	o = calloc(1, sizeof(*o));
 	if (!o)
 		return -ENOMEM;
+	o->losses = f->losses;
 	err = thread_boundary(f, p, thread, m, &o->begin);
 	if (err < 0)
 		goto fail;
@@ -243,40 +313,6 @@ static int region_settle(
 
 /* --- end --- */
 
-/* The innermost open region ends. */
-static void close_innermost(struct fold *f, struct thread *thread, uint64_t time_ns)
-{
-	struct open_region *o = thread->open;
-	struct region *region = region_of(f, o);
-	uint64_t duration;
-
-	region->end_ns = MAX(time_ns, region->begin_ns);
-	duration = region->end_ns - region->begin_ns;
-	region->own_ns = saturating_sub(duration, o->inner_ns);
-	if (o->outer) {
-		o->outer->inner_ns += duration;
-		region_of(f, o->outer)->inside += region->inside;
-		region_of(f, o->outer)->inside_ns += region->inside_ns;
-		region_of(f, o->outer)->around += region->around;
-		region_of(f, o->outer)->children++;
-	}
-	boundary_drop(f, &o->begin);
-	thread->open = open_region_free(o);
-	thread->begun = false;
-}
-
-/* The innermost open region of that name, or NULL. */
-static const struct open_region *find_open(
-	const struct fold *f, const struct thread *thread, const char *name)
-{
-	const struct open_region *o = thread->open;
-
-	for (int depth = 0; o && depth < DEPTH_MAX; depth++, o = o->outer)
-		if (!*name || str_eq(region_of(f, o)->name, name))
-			return o;
-	return NULL;
-}
-
 int region_end(struct fold *f, struct process *p, struct thread *thread,
 	const struct record_marker *m, const char *name)
 {
@@ -315,13 +351,9 @@ void regions_finish(struct fold *f, struct thread *thread, uint64_t time_ns, boo
 	while (thread->open) {
 		struct region *region = region_of(f, thread->open);
 
-		region->begin_taken = outputs_taken(f->outputs, &thread->open->begin);
 		region->open = open;
-		region->repaired = !open;
-		region->reason = open ? "the recording ends in it" : "it was never closed";
 		fold_run(f)->regions_unclosed += !open;
-		if (thread->open->outer)
-			thread->open->outer->blind = true;
-		close_innermost(f, thread, time_ns);
+		close_unended(f, thread, time_ns,
+			open ? "the recording ends in it" : "it was never closed");
 	}
 }

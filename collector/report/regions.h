@@ -15,6 +15,7 @@ struct open_region {
 	struct boundary begin;
 	uint64_t inner_ns;
 	uint64_t *inner; /* what the regions in it counted; NULL: nothing */
+	uint64_t losses; /* of markers, before it began */
 	uint32_t hidden; /* regions in it that are unresolved */
 	bool blind;      /* a region in it has no values for another reason */
 };

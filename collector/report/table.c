@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "report/format.h"
 #include "report/grid.h"
 #include "report/legend.h"
+#include "report/mark_table.h"
 #include "report/region_table.h"
 #include "report/scaled.h"
 #include "report/title.h"
@@ -36,7 +38,9 @@ struct table {
 	const struct model *model;
 	const struct report_options *options;
 	FILE *out;
-	bool *shown; /* for each column of the model */
+	bool *shown;             /* for each column of the model */
+	const struct row **rows; /* without bare beginnings, then the totals of the runs */
+	size_t row_count;        /* without the totals */
 	struct place place[GRID_COLUMNS];
 	size_t places;
 	size_t sticky;
@@ -66,7 +70,7 @@ static void add_sticky(struct table *t)
 
 	t->places = 0;
 	add_place(t, PLACE_NAME, 0);
-	if (t->model->run_count > 1 && by != BY_NAME)
+	if (t->model->run_count > 1)
 		add_place(t, PLACE_RUN, 0);
 	if ((t->model->several_processes && by != BY_NAME) || by == BY_PROCESS)
 		add_place(t, PLACE_PID, 0);
@@ -94,10 +98,13 @@ static void row_cell(
 	text[0] = '\0';
 	switch (p.kind) {
 	case PLACE_NAME:
-		snprintf(text, GRID_CELL, "%s%s%s", row->name, row->includes ? " +" : "",
-			row->is_short ? " ?" : "");
+		snprintf(text, GRID_CELL, "%s%s%s%s", row->name, row->includes ? " +" : "",
+			row->is_short ? " ?" : "", row_is_late(row) ? " !" : "");
 		break;
-	case PLACE_RUN: cell_number(row->run, text); break;
+	case PLACE_RUN:
+		if (!row->several_runs)
+			cell_number(row->run, text);
+		break;
 	case PLACE_PID:
 		if (row->pid)
 			cell_number((uint64_t)row->pid, text);
@@ -116,20 +123,23 @@ static void row_cell(
 	}
 }
 
-/* Behind the rows stand the totals of the runs. */
-static const struct row *row_at(const struct table *t, size_t row)
+static void collect_rows(struct table *t)
 {
 	const struct model *m = t->model;
 
-	return row < m->row_count ? &m->rows[row] : &m->runs[row - m->row_count].total;
+	for (size_t i = 0; i < m->row_count; i++)
+		if (!row_is_bare_start(m, &m->rows[i]))
+			t->rows[t->row_count++] = &m->rows[i];
+	for (size_t i = 0; i < m->run_count; i++)
+		t->rows[t->row_count + i] = &m->runs[i].total;
 }
 
 static void phase_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
 {
 	const struct table *t = data;
 
-	row_cell(t, row_at(t, row), t->place[column], text);
-	if (row >= t->model->row_count && t->place[column].kind == PLACE_COUNT)
+	row_cell(t, t->rows[row], t->place[column], text);
+	if (row >= t->row_count && t->place[column].kind == PLACE_COUNT)
 		text[0] = '\0';
 }
 
@@ -182,7 +192,7 @@ static void print_phases(struct table *t)
 
 	place_phases(t);
 	g = grid_of(t);
-	g.rows = t->model->row_count + t->model->run_count;
+	g.rows = t->row_count + t->model->run_count;
 	g.totals = t->model->run_count;
 	g.cell = phase_cell;
 	grid_print(&g, t->out);
@@ -199,9 +209,10 @@ static void amount_cell(const void *data, size_t row, size_t column, char text[G
 	struct value v;
 
 	if (p.kind == PLACE_AMOUNT) {
-		char number[SCALED_ROOM];
+		char number[SCALED_ROOM] = "-";
 
-		scaled_real(a->sum, UNIT_COUNT, number);
+		if (isfinite(a->sum))
+			scaled_real(a->sum, UNIT_COUNT, number);
 		snprintf(text, GRID_CELL, "%s %s", number, a->name);
 		return;
 	}
@@ -210,7 +221,7 @@ static void amount_cell(const void *data, size_t row, size_t column, char text[G
 		return;
 	}
 	strcpy(text, "-");
-	if (!(a->sum > 0))
+	if (!(a->sum > 0) || !isfinite(a->sum))
 		return;
 	if (p.kind == PLACE_TIME) {
 		scaled_real((double)of->duration_ns / a->sum, UNIT_NS, text);
@@ -287,8 +298,8 @@ static void print_losses(const struct table *t, const struct run *run)
 
 	if (lost) {
 		snprintf(text, sizeof(text),
-			"%" PRIu64 " marker%s lost: phases may be missing here", lost,
-			lost == 1 ? "" : "s");
+			"%" PRIu64 " marker%s lost: phases and regions may be missing or wrong",
+			lost, lost == 1 ? "" : "s");
 		put_loud(t, text);
 	}
 	if (backlog) {
@@ -301,36 +312,47 @@ static void print_losses(const struct table *t, const struct run *run)
 		put_loud(t, "this recording is incomplete: the report shows what is there");
 }
 
-static void put_time(FILE *out, const char *name, uint64_t ns)
+/* Adds a time behind what is in text. */
+static void add_time(char *text, size_t size, const char *name, uint64_t ns)
 {
-	char text[SCALED_ROOM];
+	size_t used = strlen(text);
+	char number[SCALED_ROOM];
 
-	scaled(ns, UNIT_NS, text);
-	fprintf(out, "%s %s", name, text);
+	scaled(ns, UNIT_NS, number);
+	snprintf(text + used, size - used, "%s %s", name, number);
 }
 
-static void print_times(const struct table *t, const struct run *run)
+static void print_times(const struct table *t, const struct run *run, size_t index)
 {
-	put_time(t->out, "elapsed", run->total.duration_ns);
+	char text[256] = "";
+
+	if (t->model->run_count > 1)
+		snprintf(text, sizeof(text), "run %zu: ", index);
+	add_time(text, sizeof(text), "elapsed", run->total.duration_ns);
 	if (run->user_us != VALUE_ABSENT)
-		put_time(t->out, ", user", run->user_us * NSEC_PER_USEC);
+		add_time(text, sizeof(text), ", user", run->user_us * NSEC_PER_USEC);
 	if (run->system_us != VALUE_ABSENT)
-		put_time(t->out, ", system", run->system_us * NSEC_PER_USEC);
+		add_time(text, sizeof(text), ", system", run->system_us * NSEC_PER_USEC);
 	if (run->marker_ns)
-		put_time(t->out, ", in markers", run->marker_ns);
-	putc('\n', t->out);
+		add_time(text, sizeof(text), ", in markers of phases", run->marker_ns);
+	print_wrapped(t->out, text, 0, t->options->width);
 }
 
 static void print_repairs(const struct table *t, const struct run *run)
 {
 	char text[256];
 
-	if (run->regions_stray + run->regions_crossed + run->regions_unclosed == 0)
+	if (run->regions_stray + run->regions_crossed + run->regions_unclosed +
+			run->regions_end_lost ==
+		0)
 		return;
 	snprintf(text, sizeof(text),
 		"regions: %" PRIu64 " ends without a begin, %" PRIu64
 		" closed by an outer one's end, %" PRIu64 " never closed",
 		run->regions_stray, run->regions_crossed, run->regions_unclosed);
+	if (run->regions_end_lost)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			", %" PRIu64 " whose end was lost", run->regions_end_lost);
 	print_wrapped(t->out, text, 2, t->options->width);
 }
 
@@ -352,9 +374,9 @@ static void print_absent(const struct table *t, const struct run *run)
 	char text[1100];
 	char clean[sizeof(text)];
 
-	for (size_t i = 0; t->options->all && i < run->absent_count; i++) {
-		snprintf(text, sizeof(text), "no %.64s: %s", run->absent[i].name,
-			run->absent[i].reason);
+	for (size_t i = 0; i < run->absent_count; i++) {
+		snprintf(text, sizeof(text), "%.64s: not available: %s", run->absent[i].name,
+			reason_bare(run->absent[i].reason));
 		utf8_printable(text, clean, sizeof(clean), sizeof(clean));
 		print_wrapped(t->out, clean, 2, t->options->width);
 	}
@@ -379,9 +401,7 @@ static void print_after(const struct table *t)
 	for (size_t i = 0; i < t->model->run_count; i++) {
 		const struct run *run = &t->model->runs[i];
 
-		if (t->model->run_count > 1)
-			fprintf(t->out, "run %zu: ", i);
-		print_times(t, run);
+		print_times(t, run, i);
 		print_repairs(t, run);
 		print_absent(t, run);
 		print_notes(t, run);
@@ -397,15 +417,19 @@ static void table_render(const struct model *m, const struct report_options *o, 
 		return;
 	*t = (struct table){ .model = m, .options = o, .out = out };
 	t->shown = calloc(m->column_count + 1, sizeof(*t->shown));
-	if (t->shown) {
+	t->rows = calloc(m->row_count + m->run_count, sizeof(const struct row *));
+	if (t->shown && t->rows) {
 		columns_choose(m, o, t->shown);
+		collect_rows(t);
 		print_before(t);
 		print_phases(t);
 		print_amounts(t);
 		region_table_print(m, o, t->shown, out);
+		mark_table_print(m, o, out);
 		print_after(t);
 	}
 	free(t->shown);
+	free(t->rows);
 	free(t->amounts);
 	free(t->amount_rows);
 	free(t);

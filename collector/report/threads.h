@@ -20,6 +20,7 @@ struct thread {
 	size_t inside_phase;      /* where its last marker was one of many: row, or MODEL_NONE */
 	size_t inside_region;     /* the same: region */
 	size_t marked_region; /* the region that its last marker began or ended, or MODEL_NONE */
+	uint64_t marked_ns;   /* when its last marker was entered */
 	uint64_t last_ns;
 };
 

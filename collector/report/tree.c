@@ -110,6 +110,8 @@ static void add_region(const struct model *m, struct region_node *node, const st
 	node->own_ns += r->own_ns;
 	node->inside += r->inside;
 	node->inside_ns += r->inside_ns;
+	node->clock_ns += r->clock_ns;
+	node->markers_clock_ns += r->markers_clock_ns;
 	node->repaired += r->repaired;
 	node->unresolved += is_unresolved(r->reason);
 	count_boundary(node, r->begin_taken);

@@ -155,6 +155,17 @@ size_t utf8_string_width(const char *s)
 	return width;
 }
 
+/* What stands for length bytes at s on a terminal. */
+static const char *printable(const char *s, uint32_t code, size_t *length)
+{
+	if (code == '\n' || code == '\t')
+		return " ";
+	if (code != UTF8_REPLACEMENT && !within(code, controls, ARRAY_SIZE(controls)))
+		return s;
+	*length = strlen(REPLACEMENT_TEXT);
+	return REPLACEMENT_TEXT;
+}
+
 void utf8_printable(const char *s, char *text, size_t size, size_t max)
 {
 	char *end = text;
@@ -165,11 +176,10 @@ void utf8_printable(const char *s, char *text, size_t size, size_t max)
 	while (*s) {
 		uint32_t code;
 		size_t length = utf8_next(s, &code);
-		bool bad = code == UTF8_REPLACEMENT || within(code, controls, ARRAY_SIZE(controls));
-		const char *from = bad ? REPLACEMENT_TEXT : s;
-		size_t bytes = bad ? strlen(REPLACEMENT_TEXT) : length;
+		size_t bytes = length;
+		const char *from = printable(s, code, &bytes);
 
-		width += bad ? 1 : utf8_width(code);
+		width += from == s ? utf8_width(code) : 1;
 		if (width > max || (size_t)(end - text) + bytes > spare) {
 			strcpy(cut, ELLIPSIS);
 			return;

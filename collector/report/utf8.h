@@ -20,8 +20,8 @@ size_t utf8_string_width(const char *s);
 
 /*
  * Copies what fits into size bytes and max columns, "…" at the end where it was
- * cut.  Control characters, also those that turn the writing direction, and
- * invalid bytes become U+FFFD.  size at least 8.
+ * cut.  Newlines and tabs become blanks; other control characters, also those
+ * that turn the writing direction, and invalid bytes U+FFFD.  size at least 8.
  */
 void utf8_printable(const char *s, char *text, size_t size, size_t max);
 

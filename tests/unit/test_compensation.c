@@ -93,7 +93,7 @@ static struct tape whole_tape(void)
 	return t;
 }
 
-static struct model *model_of(struct tape t, bool compensate)
+static struct model *model_by(struct tape t, bool compensate, enum model_by by)
 {
 	struct model *m;
 
@@ -101,9 +101,14 @@ static struct model *model_of(struct tape t, bool compensate)
 	assert_int_equal(model_open(&m), 0);
 	assert_int_equal(model_read(m, t.fd, "tape"), 0);
 	m->compensate = compensate;
-	assert_int_equal(model_finish(m, BY_PHASE), 0);
+	assert_int_equal(model_finish(m, by), 0);
 	sys_close(t.fd);
 	return m;
+}
+
+static struct model *model_of(struct tape t, bool compensate)
+{
+	return model_by(t, compensate, BY_PHASE);
 }
 
 static uint64_t cost(const struct model *m, const struct marker_cost *c, const char *name)
@@ -167,8 +172,7 @@ static void markers_can_be_taken_away_from_phases(void **state)
 	assert_counted(value(m, 1, "task-clock"), 200 * US - 30 * US - 4 * 5 * US);
 	assert_counted(value(m, 1, "page-faults"), 20 - 2 - 4);
 	assert_quality(value(m, 1, "task-clock"), "without what its markers cost");
-	/* Never below zero. */
-	assert_counted(value(m, 2, "page-faults"), 0);
+	assert_missing(value(m, 2, "page-faults"), "not counted: below its markers' cost");
 	/* No marker began it, and TOTAL is the whole. */
 	assert_counted(value(m, 0, "page-faults"), 100);
 	assert_counted(total(m, "page-faults"), 130);
@@ -200,6 +204,79 @@ static void a_phase_of_little_but_its_marker_is_called_short(void **state)
 	model_close(m);
 }
 
+static void one_short_phase_makes_no_short_process(void **state)
+{
+	struct model *m = model_by(whole_tape(), false, BY_PROCESS);
+
+	(void)state;
+	assert_int_equal(m->row_count, 1);
+	assert_int_equal(m->rows[0].clock_ns, 9 * MS);
+	assert_int_equal(m->rows[0].markers_clock_ns, 3 * 30 * US + 4 * 5 * US);
+	assert_false(m->rows[0].is_short);
+	model_close(m);
+}
+
+/* 60 µs of task-clock in 40 µs, of which one marker has 30. */
+static void task_clock_that_markers_bring_above_time_is_told(void **state)
+{
+	struct tape t = tape_begin("sync");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, TID, "first");
+	phase(&t, 0, 0, "START", 1, 0, (struct counts){ 0, 0, 0, 0 });
+	phase(&t, 0, 1 * MS, "brief", 2, 0, (struct counts){ 100 * US, 0, 100 * US, 0 });
+	phase(&t, 0, 1 * MS + 60 * US, "two threads", 3, 20 * US,
+		(struct counts){ 161 * US, 0, 161 * US, 0 });
+	gone(&t, 0, T0 + 2 * MS, 4);
+	snapshot(&t, 4, 0, T0 + 2 * MS, (struct counts){ 1900 * US, 0, 1900 * US, 0 });
+	calibration(&t);
+	m = model_of(t, false);
+	assert_int_equal(m->rows[1].duration_ns, 40 * US);
+	assert_true(m->rows[1].is_short);
+	assert_row_quality(
+		m, 1, "short: with that of its markers its task-clock is more than its time");
+	assert_false(m->rows[2].is_short);
+	model_close(m);
+}
+
+static void regions_in_start_cost_what_they_cost_elsewhere(void **state)
+{
+	struct tape t = tape_begin("sync");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, TID, "first");
+	phase(&t, 0, 0, "START", 1, 0, (struct counts){ 0, 0, 0, 0 });
+	own_region(&t, 0, 2 * MS, JPHASE_BEGIN, "r", 2, 0, (struct counts){ 0, 0, 0, 0 });
+	own_region(&t, 0, 3 * MS, JPHASE_END, "r", 3, 9 * US, (struct counts){ 0, 5, 0, 0 });
+	gone(&t, 0, T0 + 9 * MS, 4);
+	snapshot(&t, 4, 0, T0 + 9 * MS, (struct counts){ 9 * MS, 7, 9 * MS, 0 });
+	calibration(&t);
+	m = model_of(t, true);
+	assert_counted(value(m, 0, "page-faults"), 7 - 2);
+	assert_counted(whole(m, 0, "page-faults"), 5 - 1);
+	model_close(m);
+}
+
+static void a_region_of_little_but_markers_is_called_short(void **state)
+{
+	struct tape t = tape_begin("sync");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, TID, "first");
+	phase(&t, 0, 0, "START", 1, 0, (struct counts){ 0, 0, 0, 0 });
+	own_region(&t, 0, 2 * MS, JPHASE_BEGIN, "r", 2, 0, (struct counts){ 0, 0, 0, 0 });
+	own_region(
+		&t, 0, 3 * MS, JPHASE_END, "r", 3, 9 * US, (struct counts){ 8 * US, 0, 8 * US, 0 });
+	gone(&t, 0, T0 + 9 * MS, 4);
+	calibration(&t);
+	m = model_of(t, false);
+	assert_true(m->nodes[0].is_short);
+	model_close(m);
+}
+
 static void quality_tells_the_costs(void **state)
 {
 	struct model *m = model_of(whole_tape(), true);
@@ -225,6 +302,10 @@ int main(void)
 		cmocka_unit_test(markers_can_be_taken_away_from_phases),
 		cmocka_unit_test(markers_can_be_taken_away_from_regions),
 		cmocka_unit_test(a_phase_of_little_but_its_marker_is_called_short),
+		cmocka_unit_test(one_short_phase_makes_no_short_process),
+		cmocka_unit_test(task_clock_that_markers_bring_above_time_is_told),
+		cmocka_unit_test(regions_in_start_cost_what_they_cost_elsewhere),
+		cmocka_unit_test(a_region_of_little_but_markers_is_called_short),
 		cmocka_unit_test(quality_tells_the_costs),
 	};
 

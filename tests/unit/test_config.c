@@ -192,8 +192,8 @@ static void a_bad_variable_is_named(void **state)
 {
 	(void)state;
 	setenv("JPHASE_MODE", "spin", 1);
-	assert_refused(
-		config_load_env(error), "JPHASE_MODE: \"spin\" is not one of auto, sync, async, exact");
+	assert_refused(config_load_env(error),
+		"JPHASE_MODE: \"spin\" is not one of auto, sync, async, exact");
 }
 
 static void what_is_exported_is_loaded_again(void **state)

@@ -56,12 +56,47 @@ static void long_word_is_printed_whole(void **state)
 	free(got);
 }
 
+static void number_header(const void *data, size_t column, char text[GRID_CELL])
+{
+	(void)data;
+	snprintf(text, GRID_CELL, "c%zu", column);
+}
+
+static void number_cell(const void *data, size_t row, size_t column, char text[GRID_CELL])
+{
+	(void)data;
+	snprintf(text, GRID_CELL, "%zu.%zu", row, column);
+}
+
+static void no_column_stands_alone_below(void **state)
+{
+	const struct grid g = {
+		.rows = 1,
+		.columns = 5,
+		.sticky = 1,
+		.width = 20,
+		.header = number_header,
+		.cell = number_cell,
+	};
+	char *got;
+	size_t size;
+	FILE *out = open_memstream(&got, &size);
+
+	(void)state;
+	assert_non_null(out);
+	grid_print(&g, out);
+	fclose(out);
+	assert_string_equal(got, " c0   c1   c2\n0.0  0.1  0.2\n\n c0   c3   c4\n0.0  0.3  0.4\n");
+	free(got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_break_between_words),
 		cmocka_unit_test(wide_characters_count_twice),
 		cmocka_unit_test(long_word_is_printed_whole),
+		cmocka_unit_test(no_column_stands_alone_below),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

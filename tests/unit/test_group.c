@@ -7,17 +7,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal/sys.h"
+#include "support/golden.h"
 #include "support/tape.h"
 
-static void rows_of_one_name_are_summed_over_runs(void **state)
+static struct model *two_runs_by_name(void)
 {
 	struct model *m;
 	struct tape a = tape_begin("sync");
 	struct tape b = tape_begin("sync");
 
-	(void)state;
 	two_phases(&a);
 	two_phases(&b);
 	tape_end(&a);
@@ -28,6 +29,14 @@ static void rows_of_one_name_are_summed_over_runs(void **state)
 	assert_int_equal(model_finish(m, BY_NAME), 0);
 	sys_close(a.fd);
 	sys_close(b.fd);
+	return m;
+}
+
+static void rows_of_one_name_are_summed_over_runs(void **state)
+{
+	struct model *m = two_runs_by_name();
+
+	(void)state;
 	assert_int_equal(m->row_count, 2);
 	assert_int_equal(m->rows[1].count, 2);
 	assert_counted(value(m, 1, "page-faults"), 600);
@@ -36,6 +45,28 @@ static void rows_of_one_name_are_summed_over_runs(void **state)
 	assert_counted(value(m, 1, "proc_memory_current_max"), 1 << 20);
 	assert_missing(value(m, 1, "CPU_CYCLES"), "not counted: no hardware counters here");
 	assert_int_equal(m->rows[1].duration_ns, 2 * (20 * MS - 50 * US));
+	model_close(m);
+}
+
+static void a_row_of_several_runs_is_of_none(void **state)
+{
+	struct model *m = two_runs_by_name();
+	char *table = golden_render(m, &table_format, BY_NAME, 120);
+	char *json = golden_render(m, &json_format, BY_NAME, 120);
+	char *csv = golden_render(m, &csv_format, BY_NAME, 120);
+
+	(void)state;
+	assert_true(m->rows[1].several_runs);
+	assert_non_null(strstr(table, "\nsolve           2 "));
+	assert_non_null(strstr(table, "\nTOTAL    0 "));
+	assert_non_null(strstr(table, "\nTOTAL    1 "));
+	assert_non_null(strstr(json, "\"run\": null,\n      \"count\": 2"));
+	assert_null(strstr(csv, ";0;0;true\n"));
+	assert_non_null(strstr(csv, ";;;\n"));
+	assert_null(strstr(csv, ";./app"));
+	free(table);
+	free(json);
+	free(csv);
 	model_close(m);
 }
 
@@ -79,6 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_one_name_are_summed_over_runs),
+		cmocka_unit_test(a_row_of_several_runs_is_of_none),
 		cmocka_unit_test(a_sum_says_what_is_missing_in_it),
 		cmocka_unit_test(one_row_a_process),
 	};

@@ -118,7 +118,9 @@ static void a_phase_within_one_snapshot_is_unresolved(void **state)
 	assert_int_equal(m->row_count, 3);
 	/* The reading was taken after both markers. */
 	assert_counted(value(m, 0, "page-faults"), 50);
-	assert_row_quality(m, 0, "includes 1 unresolved phase");
+	assert_row_quality(m, 0,
+		"includes 1 unresolved phase; late: read more than a tenth of its time after a "
+		"boundary");
 	assert_missing(value(m, 1, "page-faults"), "unresolved");
 	assert_missing(value(m, 1, "CPU_CYCLES"), "not counted: no hardware counters here");
 	assert_counted(value(m, 2, "page-faults"), 30);

@@ -480,6 +480,86 @@ static void samples_of_a_batch_do_not_push_out_its_reading(void **state)
 	model_close(m);
 }
 
+static void own_time_is_without_the_markers_within(void **state)
+{
+	struct tape t = tape_begin("sync");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, TID, "first");
+	region(&t, T0 + 0, JPHASE_BEGIN, "outer");
+	marker(&t, (struct record_marker){ .time_ns = T0 + 100,
+			   .took_ns = 10,
+			   .kind = JPHASE_BEGIN,
+			   .name = "inner" });
+	marker(&t, (struct record_marker){
+			   .time_ns = T0 + 200, .took_ns = 20, .kind = JPHASE_END, .name = "" });
+	marker(&t, (struct record_marker){
+			   .time_ns = T0 + 300, .took_ns = 30, .kind = JPHASE_MARK, .name = "m" });
+	marker(&t, (struct record_marker){
+			   .time_ns = T0 + 400, .took_ns = 5, .kind = JPHASE_END, .name = "" });
+	m = tape_model(&t, BY_PHASE);
+	assert_int_equal(m->regions[0].begin_ns, T0 + 10);
+	assert_int_equal(m->regions[1].end_ns - m->regions[1].begin_ns, 80);
+	assert_int_equal(m->regions[0].inside_ns, 55);
+	/* 390 less the 80 of inner and the 55 of three markers. */
+	assert_int_equal(m->regions[0].own_ns, 255);
+	model_close(m);
+}
+
+/* Each was entered 1 µs before its sample, and took 3. */
+static void a_sampled_marker_is_partly_in_its_own_region(void **state)
+{
+	struct tape t = exact_tape();
+	struct model *m;
+
+	(void)state;
+	begin(&t, 1 * MS, "outer", 2, (struct counts){ 0, 0, 0, 0 });
+	begin(&t, 2 * MS, "inner", 3, (struct counts){ 0, 0, 0, 0 });
+	thread_snapshot(&t, 4, TID, "sampled", T0 + 3 * MS + 1 * US, (struct counts){ 0, 0, 0, 0 });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 3 * MS,
+			   .kind = JPHASE_END,
+			   .took_ns = 3 * US,
+			   .name = "",
+			   .snapshot = 4 });
+	thread_snapshot(&t, 5, TID, "sampled", T0 + 4 * MS + 1 * US, (struct counts){ 0, 0, 0, 0 });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 4 * MS,
+			   .kind = JPHASE_END,
+			   .took_ns = 3 * US,
+			   .name = "",
+			   .snapshot = 5 });
+	m = tape_model(&t, BY_PHASE);
+	assert_int_equal(m->regions[0].inside_ns, 6 * US);
+	assert_int_equal(m->regions[0].own_ns, 2 * MS - 1 * US - 2 * US);
+	model_close(m);
+}
+
+static void no_region_is_nested_in_its_namesake_across_a_loss(void **state)
+{
+	struct tape t = exact_tape();
+	char text[QUALITY_ROOM];
+	struct model *m;
+
+	(void)state;
+	begin(&t, 1 * MS, "outer", 2, (struct counts){ 0, 0, 0, 0 });
+	begin(&t, 2 * MS, "r", 3, (struct counts){ 0, 0, 0, 0 });
+	recorder_loss(t.r, T0 + 3 * MS, "dropped", 2);
+	begin(&t, 4 * MS, "r", 4, (struct counts){ 0, 0, 0, 0 });
+	begin(&t, 5 * MS, "r", 5, (struct counts){ 0, 0, 0, 0 });
+	end(&t, 6 * MS, "r", 6, (struct counts){ 0, 3, 0, 0 });
+	end(&t, 7 * MS, "r", 7, (struct counts){ 0, 4, 0, 0 });
+	m = tape_model(&t, BY_PHASE);
+	assert_missing(whole(m, 1, "page-faults"), "not counted: its end was lost");
+	region_quality(&m->regions[1], text);
+	assert_string_equal(text, "its end was lost");
+	assert_int_equal(m->runs[0].regions_end_lost, 1);
+	assert_int_equal(m->regions[2].parent, 0);
+	assert_counted(whole(m, 2, "page-faults"), 4);
+	/* Nobody lost anything between these two. */
+	assert_int_equal(m->regions[3].parent, 2);
+	model_close(m);
+}
+
 /* --- as people see them --- */
 
 static void the_tree_in_80_columns(void **state)
@@ -548,6 +628,9 @@ int main(void)
 		cmocka_unit_test(a_region_that_never_ends_has_its_time_alone),
 		cmocka_unit_test(without_the_values_of_an_inner_one_there_is_no_exclusive_value),
 		cmocka_unit_test(samples_of_a_batch_do_not_push_out_its_reading),
+		cmocka_unit_test(own_time_is_without_the_markers_within),
+		cmocka_unit_test(a_sampled_marker_is_partly_in_its_own_region),
+		cmocka_unit_test(no_region_is_nested_in_its_namesake_across_a_loss),
 		cmocka_unit_test(the_tree_in_80_columns),
 		cmocka_unit_test(one_row_a_thread),
 		cmocka_unit_test(json_has_both_parts),

@@ -136,6 +136,153 @@ static void an_empty_recording_has_its_total_alone(void **state)
 	model_close(m);
 }
 
+/* Of the first process; closes the model. */
+static char *table_of(struct tape *t, bool all)
+{
+	const struct report_options options = { .width = 80, .all = all };
+	struct model *m = tape_model(t, BY_PHASE);
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	table_format.render(m, &options, out);
+	fclose(out);
+	model_close(m);
+	return text;
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		count++;
+	return count;
+}
+
+static struct tape tape_of_marks(uint64_t count)
+{
+	struct tape t = tape_started();
+
+	marker(&t, (struct record_marker){ .time_ns = T0 + MS, .name = "solve" });
+	for (uint64_t i = 0; i < count; i++)
+		region(&t, T0 + (2 + i) * MS, JPHASE_MARK, "here");
+	return t;
+}
+
+static void marks_say_when_they_happened_and_in_which_phase(void **state)
+{
+	struct tape t = tape_of_marks(1);
+	char *text = table_of(&t, false);
+
+	(void)state;
+	assert_non_null(
+		strstr(text, "\nmarks:\nmark        at  phase\nhere  2.000 ms  solve\n\nelapsed"));
+	free(text);
+}
+
+static void twenty_marks_are_shown_unless_all_are_asked_for(void **state)
+{
+	struct tape t = tape_of_marks(23);
+	char *text = table_of(&t, false);
+
+	(void)state;
+	assert_int_equal(count_of(text, "\nhere "), 20);
+	assert_non_null(strstr(text, "\n... 3 more (--all)\n"));
+	free(text);
+	t = tape_of_marks(23);
+	text = table_of(&t, true);
+	assert_int_equal(count_of(text, "\nhere "), 23);
+	free(text);
+}
+
+static void readers_that_could_not_work_are_named(void **state)
+{
+	struct tape t = tape_started();
+	char *text = table_of(&t, false);
+
+	(void)state;
+	assert_non_null(strstr(text, "\nenergy: not available: no RAPL here\n"));
+	free(text);
+}
+
+static void an_amount_that_is_no_number_is_told(void **state)
+{
+	struct tape t = tape_started();
+	char *text;
+
+	(void)state;
+	marker(&t, (struct record_marker){ .time_ns = T0 + MS,
+			   .kind = JPHASE_VALUE,
+			   .name = "rows",
+			   .value = __builtin_nan("") });
+	text = table_of(&t, false);
+	assert_non_null(strstr(text, "- rows"));
+	assert_null(strstr(text, "nan"));
+	assert_non_null(strstr(text, "joule_value was given an infinite amount, or none (NaN)"));
+	free(text);
+}
+
+static struct tape tape_of_child(void)
+{
+	struct tape t = tape_started();
+
+	process(&t, T0 + MS, 1, 101, "fork");
+	marker(&t, (struct record_marker){ .time_ns = T0 + MS, .process = 1, .name = "START" });
+	marker(&t, (struct record_marker){
+			   .time_ns = T0 + MS, .process = 1, .name = "work", .snapshot = 2 });
+	snapshot(&t, 2, 1, T0 + MS, (struct counts){ 0, 0, 0, 0 });
+	gone(&t, 1, T0 + 3 * MS, 3);
+	snapshot(&t, 3, 1, T0 + 3 * MS, (struct counts){ MS, 5, MS, 0 });
+	return t;
+}
+
+static void the_bare_start_of_a_forked_child_is_left_out(void **state)
+{
+	struct tape t = tape_of_child();
+	char *text = table_of(&t, false);
+
+	(void)state;
+	assert_int_equal(count_of(text, "\nSTART "), 1);
+	assert_int_equal(count_of(text, "\nwork "), 1);
+	assert_null(strstr(text, "not yet counted"));
+	free(text);
+}
+
+static void the_bare_start_of_a_forked_child_misses_nothing(void **state)
+{
+	struct tape t = tape_of_child();
+	struct model *m = tape_model(&t, BY_PROCESS);
+
+	(void)state;
+	assert_int_equal(m->rows[1].count, 2);
+	assert_counted(value(m, 1, "page-faults"), 5);
+	assert_int_equal(value(m, 1, "page-faults").without, 0);
+	model_close(m);
+}
+
+/* 200 µs late in 1 ms, and 50 in 4. */
+static void late_phases_are_marked_in_their_rows(void **state)
+{
+	struct tape t = tape_begin("async");
+	char *text;
+
+	(void)state;
+	process(&t, T0, 0, 100, "first");
+	marker(&t, (struct record_marker){ .time_ns = T0, .name = "START", .snapshot = 1 });
+	snapshot(&t, 1, 0, T0, (struct counts){ 0, 0, 0, 0 });
+	marker(&t, (struct record_marker){ .time_ns = T0 + MS, .name = "a", .snapshot = 2 });
+	snapshot(&t, 2, 0, T0 + MS + 200 * US, (struct counts){ 1, 1, 1, 0 });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 5 * MS, .name = "b", .snapshot = 3 });
+	snapshot(&t, 3, 0, T0 + 5 * MS + 50 * US, (struct counts){ 2, 2, 2, 0 });
+	text = table_of(&t, false);
+	assert_non_null(strstr(text, "\nSTART ! "));
+	assert_non_null(strstr(text, "\na  "));
+	assert_non_null(strstr(text, "\n! late: read more than a tenth"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +293,13 @@ int main(void)
 		cmocka_unit_test(losses_are_told_in_every_format),
 		cmocka_unit_test(one_row_a_name),
 		cmocka_unit_test(an_empty_recording_has_its_total_alone),
+		cmocka_unit_test(marks_say_when_they_happened_and_in_which_phase),
+		cmocka_unit_test(twenty_marks_are_shown_unless_all_are_asked_for),
+		cmocka_unit_test(readers_that_could_not_work_are_named),
+		cmocka_unit_test(an_amount_that_is_no_number_is_told),
+		cmocka_unit_test(the_bare_start_of_a_forked_child_is_left_out),
+		cmocka_unit_test(the_bare_start_of_a_forked_child_misses_nothing),
+		cmocka_unit_test(late_phases_are_marked_in_their_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,8 @@ static void other_dialects_are_refused_with_the_spelling_to_use(void **state)
 			   "follows, as in <[^>]*>" },
 		{ "a{2,3}?", "}? repeats as little as it can, which POSIX cannot; exclude what "
 			     "follows, as in <[^>]*>" },
+		{ "((a{20}){30}){20}", "it repeats too much with {}; write + or *" },
+		{ "a{2,99999999999999999999}", "it repeats too much with {}; write + or *" },
 		{ "a++", "++ is not POSIX; write + alone" },
 		{ "(?:ab)+", "(?: is not POSIX; write the group as (...)" },
 		{ "(?P<n>ab)", "(?P is not POSIX; write the group as (...)" },
@@ -224,7 +226,7 @@ static void what_posix_allows_is_accepted(void **state)
 {
 	static const char *const patterns[] = { TOKEN_DEFAULT, "[]a]+", "[^]a]b", "[[:alpha:]_-]+",
 		"a\\.b", "\\[x\\]", "[\\\\]x", "a{2,3}b", "(ab|cd)+", "^a$", "[[.-.]x]",
-		"x\\{2\\}?y", "(\xc3\xa4)+", "a\\+?b" };
+		"x\\{2\\}?y", "(\xc3\xa4)+", "a{1000}", "a{3}b{2,}", "a\\+?b" };
 	char error[TOKEN_ERROR_ROOM];
 
 	(void)state;

@@ -56,12 +56,18 @@ static void terminals_get_no_control_characters(void **state)
 {
 	(void)state;
 	printable("a\033[31mb", 20, "a\xef\xbf\xbd[31mb");
-	printable("a\nb", 20,
+	printable("a\rb", 20,
 		"a\xef\xbf\xbd"
 		"b");
 	printable("x\xe2\x80\xaey", 20, "x\xef\xbf\xbdy");
 	printable("\xc2\x9b", 20, "\xef\xbf\xbd");
 	printable("a\xff", 20, "a\xef\xbf\xbd");
+}
+
+static void newlines_and_tabs_are_blanks(void **state)
+{
+	(void)state;
+	printable("a\nb\t\tc", 20, "a b  c");
 }
 
 static void long_texts_are_cut_where_they_fit(void **state)
@@ -83,6 +89,7 @@ int main(void)
 		cmocka_unit_test(widths_are_those_of_a_terminal),
 		cmocka_unit_test(what_is_not_utf8_is_replaced_byte_by_byte),
 		cmocka_unit_test(terminals_get_no_control_characters),
+		cmocka_unit_test(newlines_and_tabs_are_blanks),
 		cmocka_unit_test(long_texts_are_cut_where_they_fit),
 	};
 
