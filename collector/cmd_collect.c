@@ -52,6 +52,7 @@ static void default_signals(void)
 		sigaction(i, &dfl, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigaction(SIGXFSZ, &ignore, NULL);
+	sigaction(SIGXCPU, &ignore, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -288,7 +289,7 @@ static int collect(int argc, char **argv)
 {
 	static struct session session;
 	struct caller caller = { .pid = 0 };
-	struct output output = { .fd = -1 };
+	struct output output = { .fd = -1, .folder = -1 };
 	struct stat st;
 	int err;
 

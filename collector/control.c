@@ -20,6 +20,8 @@
 /* Connections that have not yet said hello; a further one waits in the backlog. */
 #define PENDING_MAX 64
 #define PENDING_NS  NSEC_PER_SEC
+#define FOREIGN_MAX 32
+#define FOREIGN_NS  (100 * NSEC_PER_MSEC)
 #define BACKLOG     128
 #define EVENTS      16
 
@@ -41,6 +43,7 @@ enum topic {
 
 struct pending {
 	int fd;
+	bool foreign;
 	uint64_t until_ns;
 };
 
@@ -110,22 +113,45 @@ static int accept_anyhow(struct control *c)
 	return (int)SYS_RESULT(accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
+/* Neither ours nor root's: the token will tell, but it does not get all the places. */
+static bool is_foreign(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	       (peer.uid != 0 && peer.uid != geteuid());
+}
+
+static size_t count_foreign(const struct control *c)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->pending_count; i++)
+		count += c->pending[i].foreign;
+	return count;
+}
+
 static void accept_one(struct control *c)
 {
 	int fd = accept_anyhow(c);
+	bool foreign;
 
 	if (fd < 0) {
 		/* Else it is told again and again: have a rest. */
 		set_listening(c, fd != -EMFILE && fd != -ENFILE);
 		return;
 	}
-	if (watch(c, EPOLL_CTL_ADD, EPOLLIN, TOPIC_HELLO, fd, 0) < 0) {
+	foreign = is_foreign(fd);
+	if ((foreign && count_foreign(c) >= FOREIGN_MAX) ||
+		watch(c, EPOLL_CTL_ADD, EPOLLIN, TOPIC_HELLO, fd, 0) < 0) {
 		close(fd);
 		return;
 	}
 	c->pending[c->pending_count++] = (struct pending){
 		.fd = fd,
-		.until_ns = now_ns() + PENDING_NS,
+		.foreign = foreign,
+		.until_ns = now_ns() + (foreign ? FOREIGN_NS : PENDING_NS),
 	};
 	if (c->pending_count == PENDING_MAX)
 		set_listening(c, false);
@@ -201,7 +227,10 @@ static void read_hello(struct control *c, int fd)
 		drop_pending(c, fd, true);
 		return;
 	}
-	drop_pending(c, fd, !jobs_post(c->jobs, &job));
+	/* First: as soon as it is posted the descriptor is another thread's. */
+	drop_pending(c, fd, false);
+	if (!jobs_post(c->jobs, &job))
+		close(fd);
 }
 
 static void process_gone(struct control *c, int pidfd, uint64_t index)

@@ -9,6 +9,9 @@
 #include "internal/util.h"
 #include "snapshot.h"
 
+/* How long jobs may wait for markers. */
+#define DRAIN_NS (100 * NSEC_PER_MSEC)
+
 /* Which counters belong to a record. */
 enum boundary {
 	BOUNDARY_NONE,
@@ -58,11 +61,9 @@ static struct process *process_of(struct session *s, const struct jphase_record 
 	pid_t pid = (pid_t)(rec->pid & RING_PID_MASK);
 	struct process *p = process_find(&s->processes, pid);
 
-	/* A pid that comes again may be someone else. */
-	if (p && p->confirmed && p->ended && process_has_ended(p)) {
-		session_bury(s, p);
+	/* Not buried here: other records of this batch may be its own. */
+	if (p && (p->ended || jobs_pending(&s->jobs)) && process_is_replaced(p, rec->clock_ns))
 		p = NULL;
-	}
 	if (!p)
 		p = session_adopt(s, pid, MIN(rec->clock_ns, now_ns()));
 	if (p)
@@ -284,10 +285,24 @@ void intake_marks(struct session *s, struct process *const *processes, size_t co
 	record_batch(s, &b, done);
 }
 
+void intake_drain_present(struct session *s)
+{
+	uint64_t goal = atomic_load_explicit(&s->shared.ring->head, memory_order_relaxed);
+
+	/* The goal is only a hint, which a target may have written. */
+	for (uint32_t taken = 0, n; taken < s->shared.records; taken += n) {
+		n = (uint32_t)intake_batch(s);
+		if (n == 0 || ring_distance(goal, s->consumer.tail) <= 0)
+			break;
+	}
+}
+
 void intake_drain(struct session *s)
 {
+	uint64_t until = now_ns() + DRAIN_NS;
+
 	/* A target that emits without end must not keep us from everything else. */
-	for (uint32_t taken = 0, n; taken < 4 * s->shared.records; taken += n) {
+	for (uint32_t taken = 0, n; taken < 4 * s->shared.records && now_ns() < until; taken += n) {
 		n = (uint32_t)intake_batch(s);
 		if (n == 0)
 			break;

@@ -8,6 +8,9 @@
 /* Takes one batch.  Returns the number of records taken. */
 size_t intake_batch(struct session *s);
 
+/* Takes what was there when it was called: what a dead process has published. */
+void intake_drain_present(struct session *s);
+
 /* Takes until the ring is empty or has been emptied a few times over. */
 void intake_drain(struct session *s);
 

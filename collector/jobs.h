@@ -38,17 +38,24 @@ struct job {
 
 #define JOBS_ROOM 1024
 
+/* Places that the ends of processes, which may come by the thousand, leave to others. */
+#define JOBS_KEPT 128
+
 struct jobs {
 	pthread_mutex_t lock;
 	struct job job[JOBS_ROOM];
 	size_t first;
 	size_t count;
+	_Atomic bool stop; /* JOB_STOP needs no room */
 	struct jphase_session_page *page;
 };
 
 void jobs_init(struct jobs *jobs, struct jphase_session_page *page);
 
-/* False: no room now; try again later. */
+/*
+ * False: no room now; try again later.  A process that waits for its welcome
+ * comes before all that is there already.
+ */
 bool jobs_post(struct jobs *jobs, const struct job *job);
 
 /* Marker thread. */
@@ -56,5 +63,6 @@ bool jobs_take(struct jobs *jobs, struct job *ret);
 /* The same if the next one is a marker. */
 bool jobs_take_mark(struct jobs *jobs, struct job *ret);
 bool jobs_pending(struct jobs *jobs);
+bool jobs_stopped(struct jobs *jobs);
 
 #endif

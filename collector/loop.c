@@ -19,8 +19,7 @@
 #define FLUSH_NS        (2 * NSEC_PER_SEC)
 
 /* A process that we could not confirm is forgotten when it has been silent this long. */
-#define STRANGER_NS   (2 * NSEC_PER_SEC)
-#define STRANGERS_MAX 256
+#define STRANGER_NS (2 * NSEC_PER_SEC)
 
 static struct process *find_index(const struct session *s, uint64_t index)
 {
@@ -67,7 +66,7 @@ static void drain_dead(struct session *s, uint64_t index)
 	for (uint32_t i = 0; i < s->shared.records; i++) {
 		const struct process *p;
 
-		intake_drain(s);
+		intake_drain_present(s);
 		p = find_index(s, index);
 		if (!p || !end_claim(s, p))
 			return;
@@ -90,7 +89,7 @@ static void do_job(struct session *s, const struct job *job)
 		intake_drain(s);
 		command_ended(s, job);
 		break;
-	case JOB_STOP: s->stopping = true; break;
+	case JOB_STOP: break;
 	case JOB_MARK:
 		intake_drain(s);
 		marks_take(s, job);
@@ -103,10 +102,11 @@ static bool do_jobs(struct session *s)
 	struct job job;
 	bool any = false;
 
-	while (jobs_take(&s->jobs, &job)) {
+	while (!jobs_stopped(&s->jobs) && jobs_take(&s->jobs, &job)) {
 		do_job(s, &job);
 		any = true;
 	}
+	s->stopping |= jobs_stopped(&s->jobs);
 	return any;
 }
 
@@ -122,16 +122,22 @@ static void unblock(struct session *s)
 
 static void forget_strangers(struct session *s, uint64_t now)
 {
-	size_t strangers = 0;
-
 	for (size_t i = s->processes.count; i > 0; i--) {
 		struct process *p = s->processes.live[i - 1];
 
-		if (p->confirmed)
-			continue;
-		strangers++;
-		if (strangers > STRANGERS_MAX || now - p->seen_ns > STRANGER_NS)
+		if (!p->confirmed && now - p->seen_ns > STRANGER_NS)
 			session_bury(s, p);
+	}
+}
+
+/* Where the kernel has no pidfd, or there was no descriptor for one. */
+static void look_for_ends(struct session *s)
+{
+	for (size_t i = s->processes.count; i > 0; i--) {
+		struct process *p = s->processes.live[i - 1];
+
+		if (p->confirmed && p->pidfd < 0 && !p->gone && process_has_ended(p))
+			process_gone(s, p);
 	}
 }
 
@@ -153,6 +159,7 @@ static void keep_house(struct session *s, uint64_t now)
 	snapshot_check_lost(s);
 	sweep_threads(s, now);
 	snapshot_keep_alive(s);
+	look_for_ends(s);
 	forget_strangers(s, now);
 }
 
@@ -176,8 +183,8 @@ static bool is_over(struct session *s, uint64_t now, bool ask)
 		if (now - s->command_ended_ns >= s->config->grace_ns)
 			return true;
 	}
-	if (s->calibration.pid > 0)
-		return !calibrate(s, now);
+	if (s->calibration.pid > 0 && calibrate(s, now))
+		return false;
 	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared) &&
 	       !calibrate(s, now);
 }

@@ -2,7 +2,6 @@
 #include "output.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +10,17 @@
 #include <sys/stat.h>
 
 #include "internal/sys.h"
+#include "internal/util.h"
 #include "schema.h"
 
 #define NAME_ROOM 64
 
 /* A recording starts with a map whose first key is "format"; an empty file is none's loss. */
-static bool looks_like_recording(const char *path)
+static bool looks_like_recording(int folder, const char *name)
 {
 	static const char start[] = "\xa6"
 				    "format\xa6" SCHEMA_FORMAT;
-	int fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
+	int fd = sys_openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 	char head[32];
 	ssize_t n;
 
@@ -47,26 +47,26 @@ static int refuse(char ret_error[OUTPUT_ERROR_ROOM], const char *path)
 }
 
 /* May what is there be moved out of the way? */
-static int check_replaceable(const char *path, const char *shown, char ret_error[OUTPUT_ERROR_ROOM])
+static int check_replaceable(
+	int folder, const char *name, const char *shown, char ret_error[OUTPUT_ERROR_ROOM])
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0)
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : explain(ret_error, "write", shown, -errno);
 	if (S_ISDIR(st.st_mode))
 		return explain(ret_error, "write", shown, -EISDIR);
-	return S_ISREG(st.st_mode) && looks_like_recording(path) ? 0 : refuse(ret_error, shown);
+	return S_ISREG(st.st_mode) && looks_like_recording(folder, name) ? 0
+									 : refuse(ret_error, shown);
 }
 
-static void give_to_folder_owner(int fd, const char *path)
+static void give_to_folder_owner(const struct output *o, int fd)
 {
-	char *copy = strdup(path);
 	struct stat st;
 
-	if (geteuid() == 0 && copy && stat(dirname(copy), &st) == 0 && st.st_uid != 0 &&
+	if (geteuid() == 0 && fstat(o->folder, &st) == 0 && st.st_uid != 0 &&
 		fchown(fd, st.st_uid, st.st_gid) < 0)
 		errno = 0; /* it stays root's, which is no reason to fail */
-	free(copy);
 }
 
 /* The name's last component, with what would be awkward in a file name replaced. */
@@ -84,49 +84,57 @@ static char *default_path(const char *name, pid_t pid)
 }
 
 /* The working directory is left before the file gets its place. */
-static char *absolute(const char *path)
+static int open_folder(struct output *o)
 {
-	char *cwd, *joined;
+	const char *slash = strrchr(o->shown, '/');
+	char *folder;
 
-	if (path[0] == '/')
-		return strdup(path);
-	cwd = getcwd(NULL, 0);
-	if (!cwd)
-		return NULL;
-	if (asprintf(&joined, "%s/%s", cwd, path) < 0)
-		joined = NULL;
-	free(cwd);
-	return joined;
+	o->name = strdup(slash ? slash + 1 : o->shown);
+	folder = slash ? strndup(o->shown, (size_t)(slash - o->shown) + 1) : strdup(".");
+	if (!o->name || !folder) {
+		free(folder);
+		return -ENOMEM;
+	}
+	o->folder = sys_open_dir(folder);
+	free(folder);
+	if (o->folder >= 0 && !*o->name)
+		return -EISDIR;
+	return MIN(o->folder, 0);
+}
+
+static char *old_name(const char *name)
+{
+	char *old;
+
+	return asprintf(&old, "%s.old", name) < 0 ? NULL : old;
 }
 
 /* A device or a pipe that somebody reads: written as it is. */
-static int open_special(const char *path, char ret_error[OUTPUT_ERROR_ROOM])
+static int open_special(const struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
 {
-	int fd = sys_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	int fd = sys_openat(o->folder, o->name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
 	if (fd == -ENXIO) {
-		snprintf(ret_error, OUTPUT_ERROR_ROOM, "nobody reads from the pipe %s", path);
+		snprintf(ret_error, OUTPUT_ERROR_ROOM, "nobody reads from the pipe %s", o->shown);
 		return fd;
 	}
 	if (fd < 0)
-		return explain(ret_error, "write", path, fd);
+		return explain(ret_error, "write", o->shown, fd);
 	fcntl(fd, F_SETFL, O_WRONLY);
 	return fd;
 }
 
 static int check_places(const struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
 {
-	char *old, *shown;
-	int err;
+	char *old = old_name(o->name), *shown = old_name(o->shown);
+	int err = old && shown ? 0 : -ENOMEM;
 
-	err = check_replaceable(o->path, o->shown, ret_error);
-	if (err < 0 || access(o->path, F_OK) < 0)
-		return err;
-	if (asprintf(&old, "%s.old", o->path) < 0)
-		return -ENOMEM;
-	shown = old + strlen(o->path) - strlen(o->shown);
-	err = check_replaceable(old, shown, ret_error);
+	if (err == 0)
+		err = check_replaceable(o->folder, o->name, o->shown, ret_error);
+	if (err == 0 && faccessat(o->folder, o->name, F_OK, 0) == 0)
+		err = check_replaceable(o->folder, old, shown, ret_error);
 	free(old);
+	free(shown);
 	return err;
 }
 
@@ -138,42 +146,50 @@ static int open_temporary(struct output *o, pid_t pid, char ret_error[OUTPUT_ERR
 	err = check_places(o, ret_error);
 	if (err < 0)
 		return err;
-	if (asprintf(&part, "%s.%d.part", o->path, pid) < 0)
+	if (asprintf(&part, "%s.%d.part", o->name, pid) < 0)
 		return -ENOMEM;
-	fd = sys_open(part, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0666);
+	fd = SYS_RESULT(openat(o->folder, part,
+		O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
 	if (fd < 0) {
 		free(part);
 		return explain(ret_error, "write", o->shown, fd);
 	}
 	o->temporary = part;
-	give_to_folder_owner(fd, o->path);
+	give_to_folder_owner(o, fd);
 	flock(fd, LOCK_EX | LOCK_NB);
 	return fd;
+}
+
+static bool is_special(const struct output *o)
+{
+	struct stat st;
+
+	return fstatat(o->folder, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode));
 }
 
 int output_open(const char *path, const char *name, pid_t pid, struct output *ret,
 	char ret_error[OUTPUT_ERROR_ROOM])
 {
-	struct output o = { .fd = -1, .shown = path ? strdup(path) : default_path(name, pid) };
-	struct stat st;
+	struct output o = { .fd = -1, .folder = -1 };
 	int err = -ENOMEM;
 
-	o.path = o.shown ? absolute(o.shown) : NULL;
-	if (!o.path)
-		goto fail;
-	if (lstat(o.path, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode)))
-		o.fd = err = open_special(o.path, ret_error);
-	else
-		o.fd = err = open_temporary(&o, pid, ret_error);
+	o.shown = path ? strdup(path) : default_path(name, pid);
+	if (!o.shown)
+		return err;
+	err = open_folder(&o);
 	if (err < 0)
-		goto fail;
+		explain(ret_error, "write", o.shown, err);
+	else
+		err = is_special(&o) ? open_special(&o, ret_error)
+				     : open_temporary(&o, pid, ret_error);
+	if (err < 0) {
+		output_close(&o);
+		return err;
+	}
+	o.fd = err;
 	*ret = o;
 	return 0;
-
-fail:
-	o.fd = -1;
-	output_close(&o);
-	return err;
 }
 
 int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
@@ -183,12 +199,13 @@ int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
 
 	if (!o->temporary)
 		return 0;
-	if (asprintf(&old, "%s.old", o->path) < 0)
+	old = old_name(o->name);
+	if (!old)
 		return -ENOMEM;
-	err = SYS_RESULT(rename(o->path, old));
+	err = SYS_RESULT(renameat(o->folder, o->name, o->folder, old));
 	free(old);
 	if (err == 0 || err == -ENOENT)
-		err = SYS_RESULT(rename(o->temporary, o->path));
+		err = SYS_RESULT(renameat(o->folder, o->temporary, o->folder, o->name));
 	if (err < 0)
 		return explain(ret_error, "write", o->shown, err);
 	free(o->temporary);
@@ -199,11 +216,11 @@ int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
 void output_close(struct output *o)
 {
 	if (o->temporary)
-		unlink(o->temporary);
-	if (o->fd >= 0)
-		close(o->fd);
+		unlinkat(o->folder, o->temporary, 0);
+	sys_close(o->fd);
+	sys_close(o->folder);
 	free(o->shown);
-	free(o->path);
+	free(o->name);
 	free(o->temporary);
-	*o = (struct output){ .fd = -1 };
+	*o = (struct output){ .fd = -1, .folder = -1 };
 }

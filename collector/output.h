@@ -14,8 +14,9 @@
 struct output {
 	int fd;          /* locked; whoever writes takes it and leaves -1 */
 	char *shown;     /* the name as the user knows it */
-	char *path;      /* absolute */
-	char *temporary; /* absolute; NULL: nothing has to be moved */
+	int folder;      /* held, so that nobody can put another in its place */
+	char *name;      /* in the folder */
+	char *temporary; /* in the folder; NULL: nothing has to be moved */
 };
 
 /*

@@ -154,7 +154,8 @@ struct site {
 /* Follows the mapping itself, so that the file is right whatever its path shows. */
 static int find_site(pid_t pid, uint64_t address, struct site *ret)
 {
-	char path[64], line[512];
+	char path[64], *line = NULL;
+	size_t room = 0;
 	int err = -ENOENT;
 	FILE *f;
 
@@ -162,7 +163,7 @@ static int find_site(pid_t pid, uint64_t address, struct site *ret)
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
-	while (err < 0 && fgets(line, sizeof(line), f)) {
+	while (err < 0 && getline(&line, &room, f) > 0) {
 		uint64_t start, end, offset, inode;
 		char rights[8];
 
@@ -174,6 +175,7 @@ static int find_site(pid_t pid, uint64_t address, struct site *ret)
 		*ret = (struct site){ start, end, address - start + offset };
 		err = 0;
 	}
+	free(line);
 	fclose(f);
 	return err;
 }

@@ -17,9 +17,9 @@
 #define PROBE_GROUP_ROOM 64
 
 struct probe {
-	int tracefs;                  /* directory, or -1 */
-	int anchor;                   /* an event of ours that keeps the probe registered */
-	pthread_t opener;             /* of the anchor */
+	int tracefs;      /* directory, or -1 */
+	int anchor;       /* an event of ours that keeps the probe registered */
+	pthread_t opener; /* of the anchor */
 	bool opening;
 	uint64_t id;                  /* 0: not defined yet */
 	char group[PROBE_GROUP_ROOM]; /* of the definition; "": none */

@@ -24,7 +24,7 @@ struct pidfd_info {
 };
 
 #define PIDFD_INFO_HAS_EXIT (UINT64_C(1) << 3)
-#define PIDFD_ASK_INFO	    _IOWR(0xff, 11, struct pidfd_info)
+#define PIDFD_ASK_INFO      _IOWR(0xff, 11, struct pidfd_info)
 
 static FILE *open_proc(pid_t pid, const char *file)
 {
@@ -59,7 +59,8 @@ int process_facts(pid_t pid, struct process_facts *ret)
 		line[strcspn(line, "\n")] = '\0';
 		value++;
 		if (str_starts(line, "Name:"))
-			snprintf(facts.name, sizeof(facts.name), "%.*s", PROCESS_NAME_ROOM - 1, value);
+			snprintf(facts.name, sizeof(facts.name), "%.*s", PROCESS_NAME_ROOM - 1,
+				value);
 		else if (str_starts(line, "Tgid:"))
 			facts.tgid = (pid_t)strtol(value, NULL, 10);
 		else if (str_starts(line, "PPid:"))
@@ -76,20 +77,24 @@ int process_facts(pid_t pid, struct process_facts *ret)
 
 bool process_maps_ring(pid_t pid, const struct shared *shared)
 {
-	char line[512];
+	char *line = NULL;
+	size_t room = 0;
 	bool found = false;
 	FILE *f;
 
 	f = open_proc(pid, "maps");
 	if (!f)
 		return false;
-	while (!found && fgets(line, sizeof(line), f)) {
+	/* Whole lines: the rest of a long one could look like another. */
+	while (!found && getline(&line, &room, f) > 0) {
 		unsigned major_, minor_;
 		uint64_t inode;
 
 		found = sscanf(line, "%*s %*s %*s %x:%x %" SCNu64, &major_, &minor_, &inode) == 3 &&
-			inode == shared->ring_inode && makedev(major_, minor_) == shared->ring_device;
+			inode == shared->ring_inode &&
+			makedev(major_, minor_) == shared->ring_device;
 	}
+	free(line);
 	fclose(f);
 	return found;
 }
@@ -107,7 +112,8 @@ struct process *process_find(const struct process_table *t, pid_t as_named)
 	if (as_named <= 0)
 		return NULL;
 	for (size_t i = 0; i < t->count; i++)
-		if (t->live[i]->as_named == as_named || t->live[i]->alias == as_named) {
+		if (!t->live[i]->replaced &&
+			(t->live[i]->as_named == as_named || t->live[i]->alias == as_named)) {
 			swap_to_front(t, i);
 			return t->live[0];
 		}
@@ -117,7 +123,7 @@ struct process *process_find(const struct process_table *t, pid_t as_named)
 struct process *process_find_pid(const struct process_table *t, pid_t pid)
 {
 	for (size_t i = 0; i < t->count; i++)
-		if (t->live[i]->pid == pid)
+		if (t->live[i]->pid == pid && !t->live[i]->replaced)
 			return t->live[i];
 	return NULL;
 }
@@ -144,12 +150,39 @@ struct process *process_add(struct process_table *t)
 	return p;
 }
 
-int process_open(struct process *p, struct source_list *sources,
-	const struct reader_target *target, char (*ret_reasons)[READER_REASON_ROOM])
+/* When it was started, in clock ticks.  -ESRCH: it is gone, or nothing but a zombie. */
+static int read_start(pid_t pid, uint64_t *ret)
 {
+	char line[2048], state;
+	const char *after;
+	bool ok;
+	FILE *f;
+
+	f = open_proc(pid, "stat");
+	if (!f)
+		return -ESRCH;
+	ok = fgets(line, sizeof(line), f) != NULL;
+	fclose(f);
+	/* The name may itself contain ')', so the fields start after the last one. */
+	after = ok ? strrchr(line, ')') : NULL;
+	if (!after || sscanf(after + 1,
+			      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			      "%*d %*d %" SCNu64,
+			      &state, ret) != 2)
+		return -ESRCH;
+	return state == 'Z' || state == 'X' ? -ESRCH : 0;
+}
+
+int process_open(struct process *p, struct source_list *sources, const struct reader_target *target,
+	char (*ret_reasons)[READER_REASON_ROOM])
+{
+	/* Without a pidfd its end is looked for now and then. */
 	p->pidfd = sys_pidfd_open(p->pid);
-	if (p->pidfd < 0)
-		return p->pidfd;
+	if (p->pidfd == -ESRCH || read_start(p->pid, &p->started) < 0) {
+		p->pidfd = sys_close(p->pidfd);
+		return -ESRCH;
+	}
+	p->pidfd = MAX(p->pidfd, -1);
 	for (size_t i = 0; i < sources->count; i++) {
 		const struct source *source = &sources->source[i];
 
@@ -193,8 +226,32 @@ void process_table_clear(struct process_table *t)
 bool process_has_ended(const struct process *p)
 {
 	struct pollfd poll_end = { .fd = p->pidfd, .events = POLLIN };
+	uint64_t started;
 
-	return p->pidfd < 0 || poll(&poll_end, 1, 0) > 0;
+	if (p->pidfd >= 0)
+		return poll(&poll_end, 1, 0) > 0;
+	return read_start(p->pid, &started) < 0 || started != p->started;
+}
+
+/* On the clock that markers have, which does not count the machine's sleep. */
+static uint64_t ticks_to_monotonic(uint64_t ticks)
+{
+	uint64_t boot = ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct timespec since_boot;
+
+	clock_gettime(CLOCK_BOOTTIME, &since_boot);
+	return saturating_sub(boot + now_ns(), timespec_ns(&since_boot));
+}
+
+bool process_is_replaced(struct process *p, uint64_t time_ns)
+{
+	uint64_t started;
+
+	if (!p->confirmed || !process_has_ended(p) || read_start(p->pid, &started) < 0 ||
+		started == p->started || time_ns < ticks_to_monotonic(started))
+		return false;
+	p->replaced = true;
+	return true;
 }
 
 static uint64_t ticks_us(uint64_t ticks)
@@ -236,8 +293,9 @@ static bool read_zombie(pid_t pid, struct process_end *end)
 
 struct process_end process_end_of(const struct process *p)
 {
-	struct process_end end = { .status = RECORD_STATUS_UNKNOWN, .user_us = VALUE_ABSENT,
-		.system_us = VALUE_ABSENT };
+	struct process_end end = {
+		.status = RECORD_STATUS_UNKNOWN, .user_us = VALUE_ABSENT, .system_us = VALUE_ABSENT
+	};
 	struct pidfd_info info = { .mask = PIDFD_INFO_HAS_EXIT };
 
 	if (read_zombie(p->pid, &end))

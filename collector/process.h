@@ -12,27 +12,29 @@
 #include "source.h"
 #include "thread.h"
 
-#define PROCESS_NAME_ROOM  64
+#define PROCESS_NAME_ROOM 64
 
 struct process {
 	uint64_t index;
-	pid_t pid;	/* as we see it */
+	pid_t pid;      /* as we see it */
 	pid_t as_named; /* as its records name it */
-	pid_t alias;	/* or by a thread that marked before the first one did; 0: none */
-	int pidfd;	/* -1: unconfirmed */
+	pid_t alias;    /* or by a thread that marked before the first one did; 0: none */
+	int pidfd;      /* -1: unconfirmed */
 	bool first;
-	bool confirmed;	   /* proven to be ours: it may have counters */
+	bool confirmed; /* proven to be ours: it may have counters */
 	bool marked;
 	bool calibrates; /* it is ours, and shows what markers cost */
-	bool ended;	   /* its last boundary was its own exit marker */
+	bool ended;      /* its last boundary was its own exit marker */
 	bool gone;
-	uint64_t seen_ns;  /* of its last marker */
-	uint64_t last_ns;  /* time of its last marker, never decreasing */
+	bool replaced;    /* its pid is someone else's by now */
+	uint64_t started; /* in clock ticks since the machine has; tells a pid's holders apart */
+	uint64_t seen_ns; /* of its last marker */
+	uint64_t last_ns; /* time of its last marker, never decreasing */
 	char name[PROCESS_NAME_ROOM];
 	struct reader *reader[SOURCE_MAX]; /* by source; NULL: none */
 	const char *lost[SOURCE_MAX];
 	struct thread_table threads; /* those with regions */
-	bool threads_noted;	     /* that some have no counters */
+	bool threads_noted;          /* that some have no counters */
 };
 
 struct process_table {
@@ -67,14 +69,20 @@ struct process *process_add(struct process_table *t);
  * that fails is left out, with its reason in ret_reasons.  -ESRCH: the process
  * has ended.
  */
-int process_open(struct process *p, struct source_list *sources,
-	const struct reader_target *target, char (*ret_reasons)[READER_REASON_ROOM]);
+int process_open(struct process *p, struct source_list *sources, const struct reader_target *target,
+	char (*ret_reasons)[READER_REASON_ROOM]);
 
 /* Closes everything and takes it from the table. */
 void process_remove(struct process_table *t, struct process *p);
 void process_table_clear(struct process_table *t);
 
 bool process_has_ended(const struct process *p);
+
+/*
+ * Has it ended, and is its pid the pid of another that existed at that time?
+ * It is then not found by its pid any more.
+ */
+bool process_is_replaced(struct process *p, uint64_t time_ns);
 
 /* How it ended, as wait() says it; RECORD_STATUS_UNKNOWN if nobody knows. */
 struct process_end {

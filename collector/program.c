@@ -93,7 +93,7 @@ static enum program_kind kind_of(const char *path, int depth)
 	ssize_t n;
 	int fd;
 
-	fd = sys_open(path, O_RDONLY, 0);
+	fd = sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return PROGRAM_UNKNOWN;
 	n = sys_read(fd, head, HEAD_BYTES);

@@ -15,6 +15,9 @@
 #include "sigspec.h"
 #include "snapshot.h"
 
+/* Processes that we could not confirm and still keep apart. */
+#define STRANGERS_MAX 256
+
 /* The working directory is left soon. */
 static int find_folder(const char *chosen, const char *what, char room[PATH_MAX], const char **ret,
 	char ret_error[SESSION_ERROR_ROOM])
@@ -496,8 +499,10 @@ static struct process *join(struct session *s, pid_t pid, const struct process_f
 	p->calibrates = calibrate_is(s, pid);
 	snprintf(p->name, sizeof(p->name), "%s", facts->name);
 	err = process_open(p, &s->sources, &target, reasons);
-	if (err == -ESRCH)
+	if (err < 0) {
+		p->confirmed = false;
 		birth.absent = "not counted: the process has already ended";
+	}
 	for (size_t i = 0; i < s->sources.count && !birth.absent; i++)
 		if (reasons[i][0])
 			birth.absent = reasons[i];
@@ -521,6 +526,8 @@ void session_register(struct session *s, const struct job *job)
 	struct process *p = process_find_pid(&s->processes, job->pid);
 	struct process_facts facts;
 
+	if (p && process_is_replaced(p, now_ns()))
+		p = NULL;
 	begin_sampling(s, job->pid, job->site);
 	/* The same pid after an exec keeps its group. */
 	if (!p && process_facts(job->pid, &facts) == 0)
@@ -580,6 +587,20 @@ static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64
 	return p;
 }
 
+/* One that was seen before takes the marks of those beyond the limit. */
+static struct process *stranger(struct session *s)
+{
+	struct process *any = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->processes.count; i++)
+		if (!s->processes.live[i]->confirmed) {
+			any = s->processes.live[i];
+			count++;
+		}
+	return count < STRANGERS_MAX ? NULL : any;
+}
+
 struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
 {
 	struct process *p = adopt_confirmed(s, as_named, time_ns);
@@ -587,6 +608,9 @@ struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_n
 	if (p)
 		return p;
 	/* Whoever it is: it keeps its markers as they are and gets no counters. */
+	p = stranger(s);
+	if (p)
+		return p;
 	p = process_add(&s->processes);
 	if (!p)
 		return NULL;
@@ -623,7 +647,7 @@ void session_bury(struct session *s, struct process *p)
 	if (p->confirmed && !p->ended)
 		exit.snapshot = snapshot_of(s, p);
 	recorder_exit(s->recorder, &exit);
-	if (p->confirmed)
+	if (p->confirmed && !p->replaced)
 		consumer_bury(&s->consumer, p->as_named);
 	process_remove(&s->processes, p);
 }

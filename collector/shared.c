@@ -97,6 +97,9 @@ void shared_close(struct shared *s)
 {
 	if (s->ring)
 		munmap(s->ring, ring_bytes(s->records));
+	/* As the kernel would: whoever lives on knows that nobody listens. */
+	if (s->page)
+		atomic_fetch_or(&s->page->owner, (uint32_t)FUTEX_OWNER_DIED);
 	if (s->page)
 		munmap(s->page, JPHASE_PAGE_BYTES);
 	s->ring = NULL;

@@ -219,7 +219,9 @@ static uint64_t percent_of(uint64_t used_us, uint64_t passed_ns)
 /* The time that may have passed at most between the two moments that were read. */
 static uint64_t passed_at_most(const struct fill *f)
 {
-	return saturating_sub(f->end->end_ns, f->begin->begin_ns);
+	uint64_t last = MAX(f->end->begin_ns, f->end->end_ns);
+
+	return saturating_sub(last, f->begin->begin_ns);
 }
 
 /* µs of a counter as hundredths of a percent of the time between its two readings. */

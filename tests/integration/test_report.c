@@ -278,6 +278,7 @@ static void decode_py_prints_every_record(void **state)
 	}
 	assert_int_equal(counts.unknown + counts.invalid, 0);
 	assert_int_equal(lines, counts.records);
+	assert_shows("\nprocess (calibration) ");
 }
 
 /* --- among other programs --- */

@@ -27,7 +27,7 @@ static int set_up(void **state)
 
 	f->dir = tmpdir_make();
 	f->path = text_make("%s/out.msgpack", f->dir);
-	f->output.fd = -1;
+	f->output.fd = f->output.folder = -1;
 	*state = f;
 	return 0;
 }
