@@ -29,7 +29,7 @@ static bool start(struct session *s)
 static bool is_wanted(const struct session *s)
 {
 	return !s->calibration.done && !s->config->no_calibrate && s->mode != MODE_ASYNC &&
-		s->markers > 0;
+	       s->markers > 0;
 }
 
 bool calibrate(struct session *s, uint64_t now_ns)

@@ -8,8 +8,8 @@
 
 enum metric_kind {
 	METRIC_COUNTER, /* grows; a phase gets the difference */
-	METRIC_GAUGE,	/* goes up and down; a phase gets NAME_min and NAME_max */
-	METRIC_PEAK,	/* the highest value so far; a phase gets what stood at its end */
+	METRIC_GAUGE,   /* goes up and down; a phase gets NAME_min and NAME_max */
+	METRIC_PEAK,    /* the highest value so far; a phase gets what stood at its end */
 	METRIC_PEAK_SINCE, /* the highest since the reading before; a phase gets the highest of its own */
 	METRIC_SCALED, /* a counter that was scaled as it was read; its group's times tell how much */
 };

@@ -22,7 +22,7 @@ struct recorder;
 struct recorder_reader {
 	const char *name;
 	bool critical;
-	const char *absent;		  /* reason, or NULL */
+	const char *absent;                /* reason, or NULL */
 	const struct metric_list *metrics; /* NULL where absent */
 };
 
@@ -56,8 +56,8 @@ struct record_marker {
 struct record_exit {
 	uint64_t time_ns;
 	uint64_t process;
-	int status;	      /* as wait() gives it, or RECORD_STATUS_UNKNOWN */
-	uint64_t user_us;     /* these three: VALUE_ABSENT where unknown */
+	int status;       /* as wait() gives it, or RECORD_STATUS_UNKNOWN */
+	uint64_t user_us; /* these three: VALUE_ABSENT where unknown */
 	uint64_t system_us;
 	uint64_t peak_bytes;
 	uint64_t snapshot; /* 0: none */

@@ -11,7 +11,7 @@
 /* Processes and threads that one snapshot can cover. */
 #define SNAPSHOT_PROCESSES 16
 #define SNAPSHOT_THREADS   64
-#define SNAPSHOT_SHOTS	   (SNAPSHOT_PROCESSES * SOURCE_MAX + SNAPSHOT_THREADS)
+#define SNAPSHOT_SHOTS     (SNAPSHOT_PROCESSES * SOURCE_MAX + SNAPSHOT_THREADS)
 
 /* A thread whose own counters are read, with its process. */
 struct snapshot_thread {

@@ -198,8 +198,8 @@ static int header_texts(struct decoded_header *h, msgpack_zone *zone, const msgp
 	h->cpu = map_copy(zone, o, "cpu");
 	h->mode = map_copy(zone, o, "mode");
 	h->command = header_command(o);
-	h->token_pattern = map_text(zone, o, "token_pattern") ? map_copy(zone, o, "token_pattern") :
-								NULL;
+	h->token_pattern =
+		map_text(zone, o, "token_pattern") ? map_copy(zone, o, "token_pattern") : NULL;
 	return h->version && h->host && h->kernel && h->cpu && h->mode && h->command ? 0 : -ENOMEM;
 }
 

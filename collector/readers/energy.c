@@ -284,11 +284,11 @@ static void idle_wait(struct energy *e, uint64_t until)
 static int idle_measure(struct energy *e, uint64_t idle_ns)
 {
 	uint64_t *before = calloc(2 * e->domains + 1, sizeof(*before));
-	uint64_t *after = before + e->domains;
-	uint64_t begin, passed;
+	uint64_t *after, begin, passed;
 
 	if (!before)
 		return -ENOMEM;
+	after = before + e->domains;
 	begin = now_ns();
 	energy_read(&e->base, before);
 	idle_wait(e, begin + idle_ns);

@@ -34,10 +34,10 @@ enum perf_start {
 };
 
 struct perf_where {
-	pid_t pid; /* a thread; what it starts is counted too.  -1: everything on the CPU */
-	bool alone; /* what the thread starts is not counted */
+	pid_t pid;   /* a thread; what it starts is counted too.  -1: everything on the CPU */
+	bool alone;  /* what the thread starts is not counted */
 	bool cgroup; /* pid is the descriptor of a cgroup's folder: what runs in it on the CPU */
-	int cpu;   /* -1: any */
+	int cpu;     /* -1: any */
 	enum perf_start start;
 	/*
 	 * One by one instead of as a group: each event is scheduled and read on

@@ -107,10 +107,12 @@ static int zones_scan_below(struct zones *z, const char *parent, const char *fol
 
 static int zones_scan(struct zones *z, const char *parent, int depth)
 {
-	struct dirent **entry = NULL;
-	int count = SYS_RESULT(scandir(parent, &entry, is_rapl, versionsort));
-	int err = MIN(count, 0);
+	struct dirent **entry;
+	int count = scandir(parent, &entry, is_rapl, versionsort);
+	int err = 0;
 
+	if (count < 0)
+		return -errno;
 	for (int i = 0; i < count && err == 0; i++)
 		err = zones_add(z, parent, entry[i]->d_name);
 	for (int i = 0; i < count && err == 0; i++)

@@ -24,13 +24,14 @@ struct reader;
 
 /* Where things are and what the user chose.  Lives as long as the session. */
 struct reader_env {
-	const char *proc_root; /* "/proc" outside tests */
-	const char *sys_root;  /* "/sys" outside tests */
-	const char *events;    /* the user's choice for perf, or NULL: the default */
+	const char *proc_root;     /* "/proc" outside tests */
+	const char *sys_root;      /* "/sys" outside tests */
+	const char *events;        /* the user's choice for perf, or NULL: the default */
 	const char *powercap_root; /* the user's choice for energy, or NULL: below sys_root */
-	uint64_t idle_ns; /* how long energy looks at the idle machine first; 0: not at all */
-	uint64_t interval_ns;    /* between two samples of the gauges; 0: at boundaries only */
-	const char *cgroup_root; /* the user's choice of a hierarchy, or NULL: where it is mounted */
+	uint64_t idle_ns;     /* how long energy looks at the idle machine first; 0: not at all */
+	uint64_t interval_ns; /* between two samples of the gauges; 0: at boundaries only */
+	const char
+		*cgroup_root; /* the user's choice of a hierarchy, or NULL: where it is mounted */
 	const char *cgroup_path; /* the folder to look at, or NULL: the process's own */
 	bool cgroup_own;         /* it was made for the target and holds nobody else */
 	bool perf_cgroup;        /* perf counts what runs in the group, not the process */
@@ -55,7 +56,7 @@ struct reader_target {
 
 struct reader_ops {
 	const char *name; /* in options and recordings: permanent */
-	bool critical;	  /* read before a marker is acknowledged */
+	bool critical;    /* read before a marker is acknowledged */
 	bool per_process; /* one instance for each marking process; else one for the session */
 	bool per_thread;  /* it can also count one thread alone, for regions */
 
@@ -105,8 +106,8 @@ struct reader_ops {
 	 * that position.  -ENOENT: there is no such sample (any more).  May be
 	 * NULL.
 	 */
-	int (*sampled)(struct reader *r, uint64_t position, uint64_t *ret_time_ns,
-		uint64_t *ret_values);
+	int (*sampled)(
+		struct reader *r, uint64_t position, uint64_t *ret_time_ns, uint64_t *ret_values);
 
 	/*
 	 * Why the values stopped meaning anything since open, or NULL (for

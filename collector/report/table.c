@@ -368,6 +368,12 @@ static void print_notes(const struct table *t, const struct run *run)
 	}
 }
 
+/* Few machines have energy counters, and who asks for them gets an error without. */
+static bool is_expected(const struct table *t, const struct absent_reader *absent)
+{
+	return !t->options->all && str_eq(absent->name, "energy");
+}
+
 /* Readers that could not work. */
 static void print_absent(const struct table *t, const struct run *run)
 {
@@ -375,6 +381,8 @@ static void print_absent(const struct table *t, const struct run *run)
 	char clean[sizeof(text)];
 
 	for (size_t i = 0; i < run->absent_count; i++) {
+		if (is_expected(t, &run->absent[i]))
+			continue;
 		snprintf(text, sizeof(text), "%.64s: not available: %s", run->absent[i].name,
 			reason_bare(run->absent[i].reason));
 		utf8_printable(text, clean, sizeof(clean), sizeof(clean));

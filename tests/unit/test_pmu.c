@@ -89,8 +89,8 @@ static void cpu_lists_are_parsed(void **state)
 
 static void what_is_no_cpu_list_is_refused(void **state)
 {
-	static const char *const wrong[] = { "", "-1", "3-1", "1,", ",1", "1-", "a", "0 1",
-		"3,1", "0-4,4-5", "0-99999999999999999999" };
+	static const char *const wrong[] = { "", "-1", "3-1", "1,", ",1", "1-", "a", "0 1", "3,1",
+		"0-4,4-5", "0-99999999999999999999" };
 	struct pmu_cpus cpus;
 
 	(void)state;
