@@ -411,7 +411,7 @@ static int list_run(int argc, char **argv)
 	if (section_choose(argc, argv, first, &only) < 0)
 		return EXIT_USAGE;
 
-	for (size_t i = 0; reader_registry[i] && i < READERS_MAX; i++) {
+	for (size_t i = 0; i < READERS_MAX && reader_registry[i]; i++) {
 		list.reader[i].ops = reader_registry[i];
 		reader_look(&list.reader[i], &list.env);
 		list.readers++;
