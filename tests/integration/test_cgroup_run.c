@@ -241,7 +241,8 @@ static void an_existing_group_is_observed_or_entered(void **state)
 		measure(&m);
 		usage = counted(&m, phase_at(&m, "a", 0), "proc_usage_usec");
 		if (attach)
-			assert_true(usage >= 50000);
+			/* The two clocks need not agree to the last tick. */
+			assert_true(usage >= 40000);
 		else
 			assert_int_equal(usage, 0);
 		measure_clear(&m);
