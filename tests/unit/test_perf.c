@@ -590,7 +590,9 @@ static void a_process_that_has_ended_is_refused(void **state)
 	(void)state;
 	worker_end(&w);
 	for (int on_exec = 0; on_exec < 2; on_exec++) {
-		struct reader_target target = { &env, w.pid, on_exec };
+		struct reader_target target = {
+			.env = &env, .pid = w.pid, .enable_on_exec = on_exec
+		};
 
 		assert_int_equal(perf_reader.open(&target, &r, reason), -ESRCH);
 		assert_string_equal(reason, want);
@@ -602,7 +604,7 @@ static void too_few_descriptors_are_an_error_with_the_fix(void **state)
 {
 	struct reader_env env = env_for(NULL);
 	struct worker w = worker_start();
-	struct reader_target target = { &env, w.pid, false };
+	struct reader_target target = { .env = &env, .pid = w.pid };
 	char reason[READER_REASON_ROOM];
 	struct rlimit old, few;
 	struct reader *r = NULL;
@@ -843,7 +845,7 @@ static void claim_defaults(pid_t root)
 		"not counted: it happens in the kernel, and perf_event_paranoid is 2: set it to 1 or "
 		"give jphase CAP_PERFMON (jphase doctor)";
 	struct reader_env env = env_for(NULL);
-	struct reader_target target = { &env, getpid(), false };
+	struct reader_target target = { .env = &env, .pid = getpid() };
 	char reason[READER_REASON_ROOM];
 	struct metric_list list = { 0 };
 	struct reader *r;
@@ -900,7 +902,7 @@ static void claim_refusals(pid_t root)
 static void claim_foreign_process(pid_t root)
 {
 	struct reader_env env = env_for("page-faults");
-	struct reader_target target = { &env, root, false };
+	struct reader_target target = { .env = &env, .pid = root };
 	char reason[READER_REASON_ROOM] = "";
 	struct reader *r;
 
