@@ -192,6 +192,7 @@ check:
 	for san in $(SAN_CHECKS); do \
 		$(MAKE) SAN=$$san check-unit || failed="$$failed SAN=$$san"; \
 	done; \
+	$(MAKE) SAN=address,undefined check-integration || failed="$$failed SAN-integration"; \
 	$(MAKE) SAN=address,undefined check-fuzz || failed="$$failed check-fuzz"; \
 	if [ -n "$$failed" ]; then echo "check: FAILED:$$failed" >&2; exit 1; fi; \
 	echo "check: all tests passed"

@@ -46,9 +46,9 @@ static int identity_of(const char *name, struct identity *ret)
 	ret->gid = pw->pw_gid;
 	if (pw->pw_uid == geteuid())
 		return 0;
-	ret->name = strdup(name);
-	ret->home = strdup(pw->pw_dir);
-	return ret->name && ret->home ? 0 : -ENOMEM;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	snprintf(ret->home, sizeof(ret->home), "%s", pw->pw_dir);
+	return 0;
 }
 
 /* Under sudo the program runs as who called it: measuring needs root, it does not. */

@@ -79,14 +79,13 @@ static int set_preload(const char *library)
 
 static int become(const struct identity *who)
 {
-	if (!who->name)
+	if (!who->name[0])
 		return 0;
 	if (initgroups(who->name, who->gid) < 0 || setgid(who->gid) < 0 || setuid(who->uid) < 0)
 		return -errno;
 	setenv("USER", who->name, 1);
 	setenv("LOGNAME", who->name, 1);
-	if (who->home)
-		setenv("HOME", who->home, 1);
+	setenv("HOME", who->home, 1);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #ifndef COLLECTOR_LAUNCH_H
 #define COLLECTOR_LAUNCH_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,8 +17,8 @@
 struct identity {
 	uid_t uid;
 	gid_t gid;
-	const char *name; /* NULL: stay who we are */
-	char *home;
+	char name[LOGIN_NAME_MAX]; /* "": stay who we are */
+	char home[PATH_MAX];
 };
 
 struct launch {

@@ -71,6 +71,22 @@ int file_write(const char *path, const void *data, size_t bytes);
 /* A formatted string, to be freed; never NULL. */
 char *text_make(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The programs under test are built with the address sanitizer, as this one is. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_ASAN 1
+#elif defined(__has_feature)
+#define HAVE_ASAN __has_feature(address_sanitizer)
+#else
+#define HAVE_ASAN 0
+#endif
+
+/* For a test that a sanitizer's runtime keeps from running. */
+#define skip_with_asan(why)                                                                        \
+	do {                                                                                       \
+		if (HAVE_ASAN)                                                                     \
+			skip_because("the address sanitizer " why);                                \
+	} while (0)
+
 /* Prints why, then skips the test that calls it. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \
