@@ -87,6 +87,21 @@ char *text_make(const char *format, ...) __attribute__((format(printf, 1, 2)));
 			skip_because("the address sanitizer " why);                                \
 	} while (0)
 
+/* For a test that counts pages: those of the thread sanitizer's own come with them. */
+#if defined(__SANITIZE_THREAD__)
+#define HAVE_TSAN 1
+#elif defined(__has_feature)
+#define HAVE_TSAN __has_feature(thread_sanitizer)
+#else
+#define HAVE_TSAN 0
+#endif
+
+#define skip_with_tsan()                                                                           \
+	do {                                                                                       \
+		if (HAVE_TSAN)                                                                     \
+			skip_because("the thread sanitizer touches pages of its own");             \
+	} while (0)
+
 /* Prints why, then skips the test that calls it. */
 #define skip_because(...)                                                                          \
 	do {                                                                                       \

@@ -305,6 +305,7 @@ static void fresh_pages_are_counted_exactly(void **state)
 	struct reader *r;
 
 	(void)state;
+	skip_with_tsan();
 	worker_order(&w, 'p', 1);
 	r = reader_open(&env, w.pid, false);
 	faults_of(r, &w, 'p', 1);
@@ -322,6 +323,7 @@ static void children_are_counted_with_their_parent(void **state)
 	uint64_t none, some;
 
 	(void)state;
+	skip_with_tsan();
 	/* A fork costs faults of its own, nearly the same each time. */
 	faults_of(r, &w, 'c', 0);
 	none = faults_of(r, &w, 'c', 0);
@@ -339,6 +341,7 @@ static void threads_of_later_are_counted(void **state)
 	uint64_t none, some;
 
 	(void)state;
+	skip_with_tsan();
 	faults_of(r, &w, 't', 0);
 	none = faults_of(r, &w, 't', 0);
 	some = faults_of(r, &w, 't', 5000);
@@ -403,6 +406,7 @@ static void all_threads_of_an_attached_process_are_counted(void **state)
 	struct reader *r;
 
 	(void)state;
+	skip_with_tsan();
 	for (int i = 0; i < 8; i++)
 		worker_order(&c.thread[i % 4], 'p', 1);
 	r = reader_open(&env, c.pid, false);
@@ -645,6 +649,7 @@ static void single_events_read_as_their_group_does(void **state)
 	uint64_t sum[2][2] = { { 0 } }, times[2][2] = { { 0 } };
 
 	(void)state;
+	skip_with_tsan();
 	touch(1);
 	assert_int_equal(perf_unit_open(&group, &where, &together), 0);
 	where.single = true;
@@ -913,6 +918,7 @@ static void claim_foreign_process(pid_t root)
 static void without_rights_user_space_is_counted_and_named_so(void **state)
 {
 	(void)state;
+	skip_with_tsan();
 	as_nobody(claim_defaults);
 }
 
