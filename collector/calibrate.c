@@ -15,7 +15,9 @@
 static bool start(struct session *s)
 {
 	char preload[PATH_MAX + 16], path[PATH_MAX], session[JPHASE_SESSION_ROOM + 16];
-	char *argv[] = { (char *)"jphase", (char *)"calibrate", NULL };
+	/* Regions only where there were some: a probe that was not needed is not set up. */
+	char *argv[] = { (char *)"jphase", (char *)"calibrate",
+		s->threads_seen ? (char *)"regions" : NULL, NULL };
 	char *env[] = { preload, session, NULL };
 
 	if (library_find(path) < 0)

@@ -8,13 +8,12 @@
 
 static int calibrate_markers(int argc, char **argv)
 {
-	(void)argc;
 	(void)argv;
 	if (!joule_active())
 		return EXIT_FAILED;
 	for (int i = 0; i < ROUNDS; i++)
 		joule_phase("empty");
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; argc > 1 && i < ROUNDS; i++) {
 		joule_begin("empty");
 		joule_end("empty");
 	}

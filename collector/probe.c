@@ -247,11 +247,15 @@ int probe_define(struct probe *p, pid_t pid, uint64_t address)
 	snprintf(path, sizeof(path), "events/%s/" OWN_EVENT "/id", p->group);
 	err = read_text(p->tracefs, path, text, sizeof(text));
 	p->id = err < 0 ? 0 : strtoull(text, NULL, 10);
-	if (p->id)
-		p->opening = pthread_create(&p->opener, NULL, open_anchor, p) == 0;
-	else
+	if (!p->id)
 		probe_remove(p);
 	return p->id ? 0 : err < 0 ? err : -EIO;
+}
+
+void probe_anchor(struct probe *p)
+{
+	if (p->id && !p->opening)
+		p->opening = pthread_create(&p->opener, NULL, open_anchor, p) == 0;
 }
 
 void probe_remove(struct probe *p)

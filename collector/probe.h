@@ -31,6 +31,9 @@ int probe_prepare(struct probe *ret, char ret_reason[READER_REASON_ROOM]);
 /* Defines it at that address of a process, whatever file is mapped there. */
 int probe_define(struct probe *p, pid_t pid, uint64_t address);
 
+/* Before the first thread is sampled: keeps the kernel from giving the probe up between. */
+void probe_anchor(struct probe *p);
+
 /* After all events that use it are closed.  Takes one that was never defined. */
 void probe_remove(struct probe *p);
 

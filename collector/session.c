@@ -553,6 +553,8 @@ struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
 	target.alone = true;
 	target.probe = s->probe.id;
 	s->samples |= target.probe != 0;
+	s->threads_seen = true;
+	probe_anchor(&s->probe);
 	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
 	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
 		p->threads_noted = true;

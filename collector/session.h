@@ -52,8 +52,9 @@ struct session {
 	uint64_t *values;  /* for the reads of one snapshot */
 	uint64_t *sampled; /* for the samples of one batch */
 	enum session_mode mode;
-	bool regions; /* begin and end have counters */
-	bool samples; /* the kernel samples some thread */
+	bool regions;      /* begin and end have counters */
+	bool samples;      /* the kernel samples some thread */
+	bool threads_seen; /* some thread had a region */
 	struct probe probe;
 	char not_exact[READER_REASON_ROOM]; /* why auto did not choose exact, or "" */
 
