@@ -23,6 +23,7 @@
 #include "loop.h"
 #include "output.h"
 #include "session.h"
+#include "welcome.h"
 
 #define SOCKET_FD     3
 #define HELLO_WAIT_MS 2000
@@ -220,7 +221,7 @@ static int offer_group(struct session *s, struct caller *caller, char error[SESS
 		return 0;
 	err = session_group(s, caller->pid, error);
 	if (err == 0)
-		err = session_offer_group(s, SOCKET_FD);
+		err = welcome_offer_group(s, SOCKET_FD);
 	return err < 0 ? err : meet_caller(caller);
 }
 
@@ -256,12 +257,12 @@ static int begin(struct session *s, struct caller *caller, struct output *output
 	if (err == 0)
 		err = output_commit(output, error);
 	if (err == 0)
-		err = session_welcome(s, SOCKET_FD, true);
+		err = welcome_send(s, SOCKET_FD, true);
 	if (err < 0) {
 		snprintf(message, sizeof(message), "%s%.480s",
 			has_launcher(caller) ? "" : "not measuring: ",
 			error[0] ? error : strerror(-err));
-		session_refuse(SOCKET_FD, err, message);
+		welcome_refuse(SOCKET_FD, err, message);
 	}
 	return err;
 }

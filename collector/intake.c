@@ -7,6 +7,7 @@
 
 #include "internal/ring.h"
 #include "internal/util.h"
+#include "members.h"
 #include "snapshot.h"
 
 /* How long jobs may wait for markers. */
@@ -65,7 +66,7 @@ static struct process *process_of(struct session *s, const struct jphase_record 
 	if (p && (p->ended || jobs_pending(&s->jobs)) && process_is_replaced(p, rec->clock_ns))
 		p = NULL;
 	if (!p)
-		p = session_adopt(s, pid, MIN(rec->clock_ns, now_ns()));
+		p = members_adopt(s, pid, MIN(rec->clock_ns, now_ns()));
 	if (p)
 		p->seen_ns = now_ns();
 	return p;
@@ -94,7 +95,7 @@ static bool resolve_region(struct session *s, struct batch *b, size_t index)
 {
 	struct item *item = &b->item[index];
 
-	item->thread = session_thread(s, item->process, (pid_t)s->batch[index].record.tid);
+	item->thread = members_thread(s, item->process, (pid_t)s->batch[index].record.tid);
 	item->waits = s->regions && (s->mode == MODE_SYNC || !item->thread || item->thread->fresh);
 	if (!item->thread || find_sample(s, item, index))
 		return true;

@@ -9,6 +9,7 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "marks.h"
+#include "members.h"
 #include "snapshot.h"
 
 #define HOUSEKEEPING_NS (100 * NSEC_PER_MSEC)
@@ -35,7 +36,7 @@ static void process_gone(struct session *s, struct process *p)
 	p->gone = true;
 	if (p->first && s->launched && s->command.kind != JOB_COMMAND)
 		return;
-	session_bury(s, p);
+	members_bury(s, p);
 }
 
 /* Without a status the launcher itself has died: the program goes on as any other. */
@@ -47,7 +48,7 @@ static void command_ended(struct session *s, const struct job *job)
 	s->outside_lost += job->lost;
 	for (size_t i = 0; i < s->processes.count; i++)
 		if (s->processes.live[i]->first && s->processes.live[i]->gone) {
-			session_bury(s, s->processes.live[i]);
+			members_bury(s, s->processes.live[i]);
 			return;
 		}
 }
@@ -78,7 +79,7 @@ static void do_job(struct session *s, const struct job *job)
 	struct process *p;
 
 	switch (job->kind) {
-	case JOB_REGISTER: session_register(s, job); break;
+	case JOB_REGISTER: members_register(s, job); break;
 	case JOB_GONE:
 		drain_dead(s, job->index);
 		p = find_index(s, job->index);
@@ -126,7 +127,7 @@ static void forget_strangers(struct session *s, uint64_t now)
 		struct process *p = s->processes.live[i - 1];
 
 		if (!p->confirmed && now - p->seen_ns > STRANGER_NS)
-			session_bury(s, p);
+			members_bury(s, p);
 	}
 }
 
@@ -242,7 +243,7 @@ static void complete(struct session *s)
 	while (s->processes.count) {
 		struct process *p = s->processes.live[0];
 
-		session_bury(s, p);
+		members_bury(s, p);
 	}
 	/* What has happened since the last housekeeping. */
 	snapshot_keep_alive(s);
@@ -320,7 +321,7 @@ bool loop_linger(struct session *s)
 		}
 		flock(recorder_fd(s->recorder), LOCK_EX | LOCK_NB);
 		atomic_store(&s->shared.page->stalled, 0);
-		session_register(s, &job);
+		members_register(s, &job);
 		return true;
 	}
 	return false;

@@ -11,6 +11,7 @@
 #include "intake.h"
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "members.h"
 #include "snapshot.h"
 
 /* A clock that differs by more is not ours. */
@@ -103,7 +104,7 @@ static struct process *find_process(struct session *s, const struct job *job, ui
 	ancestor = find_ancestor(s, job->pid);
 	if (!ancestor || !have_same_owner(ancestor->pid, job->pid))
 		return NULL;
-	return session_join(s, job->pid, "fork", time_ns);
+	return members_join(s, job->pid, "fork", time_ns);
 }
 
 static void refuse(struct session *s, const struct job *job)

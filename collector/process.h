@@ -18,6 +18,7 @@ struct process {
 	uint64_t index;
 	pid_t pid;      /* as we see it */
 	pid_t as_named; /* as its records name it */
+	pid_t parent;   /* 0: unknown */
 	pid_t alias;    /* or by a thread that marked before the first one did; 0: none */
 	int pidfd;      /* -1: unconfirmed */
 	bool first;

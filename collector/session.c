@@ -6,17 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "calibrate.h"
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "members.h"
 #include "sigspec.h"
 #include "snapshot.h"
-
-/* Processes that we could not confirm and still keep apart. */
-#define STRANGERS_MAX 256
 
 /* The working directory is left soon. */
 static int find_folder(const char *chosen, const char *what, char room[PATH_MAX], const char **ret,
@@ -182,7 +178,7 @@ static int make_address(struct session *s, int launcher)
 	return 0;
 }
 
-static struct reader_target target_of(const struct session *s, pid_t pid, bool on_exec)
+struct reader_target session_target(const struct session *s, pid_t pid, bool on_exec)
 {
 	return (struct reader_target){ .env = &s->env, .pid = pid, .enable_on_exec = on_exec };
 }
@@ -204,7 +200,7 @@ static int open_readers(
 	struct session *s, struct process *p, bool on_exec, char ret_error[SESSION_ERROR_ROOM])
 {
 	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
-	struct reader_target target = target_of(s, p->pid, on_exec);
+	struct reader_target target = session_target(s, p->pid, on_exec);
 	int err;
 
 	/* perf first: it needs the most descriptors, and no other can stand in for it. */
@@ -255,36 +251,7 @@ static int write_header(struct session *s, const struct session_start *start)
 					    });
 }
 
-/* The process's first phase is called START; with counters it has a baseline. */
-struct birth {
-	const char *how;  /* "first", "exec", "fork" */
-	uint64_t time_ns; /* a forked child's: of its first marker */
-	pid_t parent;
-	const char *absent; /* why it has no counters, or NULL */
-};
-
-static void record_start(struct session *s, struct process *p, const struct birth *birth)
-{
-	/* What a forked child did before its first marker was counted by nobody. */
-	bool baseline = !str_eq(birth->how, "fork");
-	uint64_t time = birth->time_ns;
-
-	recorder_process(s->recorder, time, p->index, p->as_named, birth->parent, p->name,
-		birth->how, birth->absent);
-	p->last_ns = time;
-	recorder_marker(s->recorder, &(struct record_marker){
-					     .time_ns = time,
-					     .process = p->index,
-					     .tid = (uint32_t)p->as_named,
-					     .kind = JPHASE_PHASE,
-					     .name = "START",
-					     .snapshot = baseline ? snapshot_of(s, p) : 0,
-					     .done_ns = time,
-				     });
-}
-
-/* Defines the probe where the first process has the library. */
-static void begin_sampling(struct session *s, pid_t pid, uint64_t site)
+void session_begin_sampling(struct session *s, pid_t pid, uint64_t site)
 {
 	int err;
 
@@ -321,20 +288,6 @@ static void mark_output(struct session *s, pid_t pid)
 	s->shared.page->output_inode = st.st_ino;
 }
 
-static void attach_others(struct session *s, const struct session_start *start, uint64_t since_ns)
-{
-	if (!start->attached)
-		return;
-	for (size_t i = 0; i < start->other_count; i++)
-		if (!session_join(s, (pid_t)start->others[i], "attach", now_ns()))
-			session_note(s, NULL, "process %u had ended before it could be attached to",
-				start->others[i]);
-	session_note(s, NULL,
-		"attaching took %.1f ms; what a thread did that another one started just then may "
-		"be missing",
-		(double)(now_ns() - since_ns) / NSEC_PER_MSEC);
-}
-
 static void note_signals(struct session *s)
 {
 	bool merges = false;
@@ -359,43 +312,46 @@ static void note_group(struct session *s)
 		session_note(s, NULL, "%s", text);
 }
 
+/* The recording, the shared memory and the address. */
+static int open_ways(struct session *s, const struct session_start *start, int launcher)
+{
+	int err = recorder_open(start->output_fd, s->config->fsync, &s->recorder);
+
+	if (err == 0)
+		err = shared_open((uint32_t)s->config->ring, flags_of(s), &s->shared);
+	if (err < 0)
+		return err;
+	consumer_init(&s->consumer, s->shared.ring, s->shared.records);
+	err = shared_own(&s->shared);
+	return err < 0 ? err : make_address(s, launcher);
+}
+
+static void note_choices(struct session *s)
+{
+	note_signals(s);
+	if (s->not_exact[0])
+		session_note(s, NULL, "not exact: %s", s->not_exact);
+}
+
 int session_begin(struct session *s, const struct session_start *start, int launcher,
 	char ret_error[SESSION_ERROR_ROOM])
 {
 	uint64_t since_ns = now_ns();
-	struct process_facts facts;
 	struct process *p;
 	int err;
 
-	err = recorder_open(start->output_fd, s->config->fsync, &s->recorder);
+	s->launched = start->launched;
+	s->attached = start->attached;
+	err = open_ways(s, start, launcher);
 	if (err == 0)
-		err = shared_open((uint32_t)s->config->ring, flags_of(s), &s->shared);
-	if (err == 0) {
-		consumer_init(&s->consumer, s->shared.ring, s->shared.records);
-		err = shared_own(&s->shared);
-	}
-	if (err == 0)
-		err = make_address(s, launcher);
-	if (err == 0)
-		err = process_facts(start->pid, &facts);
-	p = err == 0 ? process_add(&s->processes) : NULL;
-	if (!p) {
-		err = err < 0 ? err : -ENOMEM;
+		err = members_add_first(s, start, &p);
+	if (err < 0) {
 		snprintf(ret_error, SESSION_ERROR_ROOM, "cannot start measuring: %s",
 			err == -EFBIG ? "the limit on the size of files (ulimit -f) is too low"
 				      : strerror(-err));
 		return err;
 	}
-
-	s->launched = start->launched;
-	s->attached = start->attached;
 	mark_output(s, start->pid);
-	p->pid = start->pid;
-	p->as_named = facts.inner;
-	p->first = p->confirmed = true;
-	/* Before its exec the program still has our name. */
-	snprintf(p->name, sizeof(p->name), "%s",
-		start->launched ? basename(start->command) : facts.name);
 	err = enter_group(s, start, ret_error);
 	if (err == 0)
 		err = open_readers(s, p, start->launched, ret_error);
@@ -403,255 +359,12 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 		return err;
 	write_header(s, start);
 	note_group(s);
-	record_start(s, p,
-		&(struct birth){ .how = "first", .time_ns = now_ns(), .parent = facts.parent });
-	for (size_t i = 0; start->privileged && i < s->sources.count; i++)
-		if (p->reader[i] && s->sources.source[i].ops->lost)
-			snapshot_give_up(s, p, i, READER_LOST_AT_EXEC);
-	note_signals(s);
-	begin_sampling(s, start->pid, start->site);
-	if (s->not_exact[0])
-		session_note(s, NULL, "not exact: %s", s->not_exact);
-	control_watch(s->control, p->pidfd, p->index);
-	attach_others(s, start, since_ns);
+	members_start_first(s, p, start->privileged);
+	session_begin_sampling(s, start->pid, start->site);
+	note_choices(s);
+	if (start->attached)
+		members_attach(s, start, since_ns);
 	return 0;
-}
-
-static int send_welcome(int socket, struct jphase_welcome *welcome, const int *fds, size_t count)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(JPHASE_WELCOME_FDS * sizeof(int))];
-	} control = { .buf = "" };
-	struct iovec iov = { .iov_base = welcome, .iov_len = sizeof(*welcome) };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = count ? control.buf : NULL,
-		.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0,
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-	if (c) {
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-int session_welcome(struct session *s, int socket, bool first)
-{
-	const int fds[JPHASE_WELCOME_FDS] = { s->shared.ring_fd, s->shared.page_fd,
-		s->shared.presence_fd };
-	struct jphase_welcome welcome = s->welcome;
-
-	welcome.first = first;
-	return send_welcome(socket, &welcome, fds, JPHASE_WELCOME_FDS);
-}
-
-int session_offer_group(const struct session *s, int socket)
-{
-	struct jphase_welcome welcome = s->welcome;
-	const char *text;
-	size_t used = 0;
-	int fd = cgroup_own_fd(s->group);
-
-	for (size_t i = 0; (text = cgroup_own_note(s->group, i)); i++)
-		if (used + strlen(text) + 2 < sizeof(welcome.message))
-			used += (size_t)sprintf(
-				welcome.message + used, "%s%s", used ? "\n" : "", text);
-	/* A group that is only looked at is not entered. */
-	return send_welcome(socket, &welcome, &fd, cgroup_own_takes(s->group));
-}
-
-void session_refuse(int socket, int status, const char *message)
-{
-	struct jphase_welcome welcome = {
-		.length = sizeof(welcome),
-		.abi_major = JPHASE_ABI_MAJOR,
-		.abi_minor = JPHASE_ABI_MINOR,
-		.status = status,
-	};
-
-	snprintf(welcome.message, sizeof(welcome.message), "%s", message);
-	/* Nobody else can be told if this fails. */
-	send(socket, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* A process that is proven to be ours gets its own counters. */
-static struct process *join(struct session *s, pid_t pid, const struct process_facts *facts,
-	const char *how, uint64_t time_ns)
-{
-	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
-	struct reader_target target = target_of(s, pid, false);
-	struct birth birth = { .how = how, .time_ns = time_ns, .parent = facts->parent };
-	struct process *p;
-	int err;
-
-	p = process_add(&s->processes);
-	if (!p)
-		return NULL;
-	p->pid = pid;
-	p->as_named = facts->inner;
-	p->confirmed = true;
-	p->calibrates = calibrate_is(s, pid);
-	snprintf(p->name, sizeof(p->name), "%s", facts->name);
-	err = process_open(p, &s->sources, &target, reasons);
-	if (err < 0) {
-		p->confirmed = false;
-		birth.absent = "not counted: the process has already ended";
-	}
-	for (size_t i = 0; i < s->sources.count && !birth.absent; i++)
-		if (reasons[i][0])
-			birth.absent = reasons[i];
-	record_start(s, p, &birth);
-	if (p->pidfd >= 0)
-		control_watch(s->control, p->pidfd, p->index);
-	return p;
-}
-
-struct process *session_join(struct session *s, pid_t pid, const char *how, uint64_t time_ns)
-{
-	struct process_facts facts;
-
-	if (process_facts(pid, &facts) < 0 || facts.tgid != pid)
-		return NULL;
-	return join(s, pid, &facts, how, time_ns);
-}
-
-void session_register(struct session *s, const struct job *job)
-{
-	struct process *p = process_find_pid(&s->processes, job->pid);
-	struct process_facts facts;
-
-	if (p && process_is_replaced(p, now_ns()))
-		p = NULL;
-	begin_sampling(s, job->pid, job->site);
-	/* The same pid after an exec keeps its group. */
-	if (!p && process_facts(job->pid, &facts) == 0)
-		p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec",
-			now_ns());
-	if (p)
-		session_welcome(s, job->fd, p->first);
-	close(job->fd);
-}
-
-struct thread *session_thread(struct session *s, struct process *p, pid_t tid)
-{
-	struct reader_target target = target_of(s, tid, false);
-	char reason[READER_REASON_ROOM];
-	struct thread *t;
-
-	/* In another pid namespace its number means nothing to us. */
-	if (!s->regions || !p->confirmed || p->pid != p->as_named)
-		return NULL;
-	t = thread_find(&p->threads, tid);
-	if (t)
-		return t;
-	target.alone = true;
-	target.probe = s->probe.id;
-	s->samples |= target.probe != 0;
-	s->threads_seen = true;
-	probe_anchor(&s->probe);
-	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
-	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
-		p->threads_noted = true;
-		session_note(s, p, "regions have times but no counters: %s", reason);
-	}
-	return t;
-}
-
-/*
- * as_named may be a thread: in a forked child whose other threads mark first
- * they take their own number for the process's.
- */
-static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64_t time_ns)
-{
-	struct process_facts facts;
-	struct process *p;
-	pid_t pid;
-
-	if (process_facts(as_named, &facts) < 0)
-		return NULL;
-	pid = facts.tgid;
-	p = pid == as_named ? NULL : process_find_pid(&s->processes, pid);
-	if (!p) {
-		if (pid != as_named && process_facts(pid, &facts) < 0)
-			return NULL;
-		if (facts.inner != pid || !process_maps_ring(pid, &s->shared))
-			return NULL;
-		p = join(s, pid, &facts, "fork", time_ns);
-	}
-	if (p && pid != as_named)
-		p->alias = as_named;
-	return p;
-}
-
-/* One that was seen before takes the marks of those beyond the limit. */
-static struct process *stranger(struct session *s)
-{
-	struct process *any = NULL;
-	size_t count = 0;
-
-	for (size_t i = 0; i < s->processes.count; i++)
-		if (!s->processes.live[i]->confirmed) {
-			any = s->processes.live[i];
-			count++;
-		}
-	return count < STRANGERS_MAX ? NULL : any;
-}
-
-struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
-{
-	struct process *p = adopt_confirmed(s, as_named, time_ns);
-
-	if (p)
-		return p;
-	/* Whoever it is: it keeps its markers as they are and gets no counters. */
-	p = stranger(s);
-	if (p)
-		return p;
-	p = process_add(&s->processes);
-	if (!p)
-		return NULL;
-	p->as_named = as_named;
-	record_start(s, p,
-		&(struct birth){
-			.how = "fork",
-			.time_ns = time_ns,
-			.absent =
-				"not counted: the process had ended before its counters could be opened",
-		});
-	return p;
-}
-
-void session_bury(struct session *s, struct process *p)
-{
-	struct process_end end = process_end_of(p);
-	struct record_exit exit = {
-		.time_ns = MAX(now_ns(), p->last_ns),
-		.process = p->index,
-		.status = end.status,
-		.user_us = end.user_us,
-		.system_us = end.system_us,
-		.peak_bytes = VALUE_ABSENT,
-	};
-
-	if (p->first && s->launched && s->command.kind == JOB_COMMAND) {
-		exit.status = s->command.status;
-		exit.user_us = s->command.user_us;
-		exit.system_us = s->command.system_us;
-		exit.peak_bytes = s->command.peak_bytes;
-	}
-	/* After its own exit marker there is nothing left to charge. */
-	if (p->confirmed && !p->ended)
-		exit.snapshot = snapshot_of(s, p);
-	recorder_exit(s->recorder, &exit);
-	if (p->confirmed && !p->replaced)
-		consumer_bury(&s->consumer, p->as_named);
-	process_remove(&s->processes, p);
 }
 
 static void record_loss(struct session *s, const char *what, uint64_t count)

@@ -109,9 +109,6 @@ int session_prepare(
  */
 int session_group(struct session *s, pid_t pid, char ret_error[SESSION_ERROR_ROOM]);
 
-/* Sends the group, with its folder as a descriptor, to `jphase run`. */
-int session_offer_group(const struct session *s, int socket);
-
 /* The program has ended: its group goes.  Once. */
 void session_leave_group(struct session *s);
 
@@ -122,26 +119,14 @@ void session_leave_group(struct session *s);
 int session_begin(struct session *s, const struct session_start *start, int launcher,
 	char ret_error[SESSION_ERROR_ROOM]);
 
-/* Sends the welcome with the three descriptors. */
-int session_welcome(struct session *s, int socket, bool first);
+/* What a reader is opened on; on_exec: counting begins with the exec. */
+struct reader_target session_target(const struct session *s, pid_t pid, bool on_exec);
 
-/* Sends a refusal and its sentence. */
-void session_refuse(int socket, int status, const char *message);
-
-/* A process has asked to join: confirms, opens, answers, closes job->fd. */
-void session_register(struct session *s, const struct job *job);
-
-/* The thread of a region's marker, with its counters open if they can be. */
-struct thread *session_thread(struct session *s, struct process *p, pid_t tid);
-
-/* A process that is ours but has not registered: a forked child, first seen at that time. */
-struct process *session_adopt(struct session *s, pid_t as_named, uint64_t time_ns);
-
-/* The process joins without having registered: how as in the recording.  NULL: it cannot. */
-struct process *session_join(struct session *s, pid_t pid, const char *how, uint64_t time_ns);
-
-/* Takes the last snapshot, records the end, forgets the process. */
-void session_bury(struct session *s, struct process *p);
+/*
+ * Defines the probe at site, where the process pid has the library, if the mode
+ * is exact and nobody has done it yet; 0: that process has no library.
+ */
+void session_begin_sampling(struct session *s, pid_t pid, uint64_t site);
 
 /* Losses since the last call, to the recording. */
 void session_record_losses(struct session *s);

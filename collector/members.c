@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "members.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate.h"
+#include "internal/sys.h"
+#include "internal/util.h"
+#include "snapshot.h"
+#include "welcome.h"
+
+/* Processes that we could not confirm and still keep apart. */
+#define STRANGERS_MAX 256
+
+/* The process's first phase is called START; with counters it has a baseline. */
+struct birth {
+	const char *how;    /* "first", "exec", "fork" */
+	uint64_t time_ns;   /* a forked child's: of its first marker */
+	const char *absent; /* why it has no counters, or NULL */
+};
+
+static void record_start(struct session *s, struct process *p, const struct birth *birth)
+{
+	/* What a forked child did before its first marker was counted by nobody. */
+	bool baseline = !str_eq(birth->how, "fork");
+	uint64_t time = birth->time_ns;
+
+	recorder_process(s->recorder, time, p->index, p->as_named, p->parent, p->name, birth->how,
+		birth->absent);
+	p->last_ns = time;
+	recorder_marker(s->recorder, &(struct record_marker){
+					     .time_ns = time,
+					     .process = p->index,
+					     .tid = (uint32_t)p->as_named,
+					     .kind = JPHASE_PHASE,
+					     .name = "START",
+					     .snapshot = baseline ? snapshot_of(s, p) : 0,
+					     .done_ns = time,
+				     });
+}
+
+int members_add_first(struct session *s, const struct session_start *start, struct process **ret)
+{
+	struct process_facts facts;
+	struct process *p;
+	int err = process_facts(start->pid, &facts);
+
+	if (err < 0)
+		return err;
+	p = process_add(&s->processes);
+	if (!p)
+		return -ENOMEM;
+	p->pid = start->pid;
+	p->as_named = facts.inner;
+	p->parent = facts.parent;
+	p->first = p->confirmed = true;
+	/* Before its exec the program still has our name. */
+	snprintf(p->name, sizeof(p->name), "%s",
+		start->launched ? basename(start->command) : facts.name);
+	*ret = p;
+	return 0;
+}
+
+void members_start_first(struct session *s, struct process *p, bool privileged)
+{
+	record_start(s, p, &(struct birth){ .how = "first", .time_ns = now_ns() });
+	for (size_t i = 0; privileged && i < s->sources.count; i++)
+		if (p->reader[i] && s->sources.source[i].ops->lost)
+			snapshot_give_up(s, p, i, READER_LOST_AT_EXEC);
+	control_watch(s->control, p->pidfd, p->index);
+}
+
+/* A process that is proven to be ours gets its own counters. */
+static struct process *join(struct session *s, pid_t pid, const struct process_facts *facts,
+	const char *how, uint64_t time_ns)
+{
+	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
+	struct reader_target target = session_target(s, pid, false);
+	struct birth birth = { .how = how, .time_ns = time_ns };
+	struct process *p;
+	int err;
+
+	p = process_add(&s->processes);
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	p->as_named = facts->inner;
+	p->parent = facts->parent;
+	p->confirmed = true;
+	p->calibrates = calibrate_is(s, pid);
+	snprintf(p->name, sizeof(p->name), "%s", facts->name);
+	err = process_open(p, &s->sources, &target, reasons);
+	if (err < 0) {
+		p->confirmed = false;
+		birth.absent = "not counted: the process has already ended";
+	}
+	for (size_t i = 0; i < s->sources.count && !birth.absent; i++)
+		if (reasons[i][0])
+			birth.absent = reasons[i];
+	record_start(s, p, &birth);
+	if (p->pidfd >= 0)
+		control_watch(s->control, p->pidfd, p->index);
+	return p;
+}
+
+struct process *members_join(struct session *s, pid_t pid, const char *how, uint64_t time_ns)
+{
+	struct process_facts facts;
+
+	if (process_facts(pid, &facts) < 0 || facts.tgid != pid)
+		return NULL;
+	return join(s, pid, &facts, how, time_ns);
+}
+
+void members_register(struct session *s, const struct job *job)
+{
+	struct process *p = process_find_pid(&s->processes, job->pid);
+	struct process_facts facts;
+
+	if (p && process_is_replaced(p, now_ns()))
+		p = NULL;
+	session_begin_sampling(s, job->pid, job->site);
+	/* The same pid after an exec keeps its group. */
+	if (!p && process_facts(job->pid, &facts) == 0)
+		p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec",
+			now_ns());
+	if (p)
+		welcome_send(s, job->fd, p->first);
+	close(job->fd);
+}
+
+struct thread *members_thread(struct session *s, struct process *p, pid_t tid)
+{
+	struct reader_target target = session_target(s, tid, false);
+	char reason[READER_REASON_ROOM];
+	struct thread *t;
+
+	/* In another pid namespace its number means nothing to us. */
+	if (!s->regions || !p->confirmed || p->pid != p->as_named)
+		return NULL;
+	t = thread_find(&p->threads, tid);
+	if (t)
+		return t;
+	target.alone = true;
+	target.probe = s->probe.id;
+	s->samples |= target.probe != 0;
+	s->threads_seen = true;
+	probe_anchor(&s->probe);
+	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
+	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
+		p->threads_noted = true;
+		session_note(s, p, "regions have times but no counters: %s", reason);
+	}
+	return t;
+}
+
+/*
+ * as_named may be a thread: in a forked child whose other threads mark first
+ * they take their own number for the process's.
+ */
+static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64_t time_ns)
+{
+	struct process_facts facts;
+	struct process *p;
+	pid_t pid;
+
+	if (process_facts(as_named, &facts) < 0)
+		return NULL;
+	pid = facts.tgid;
+	p = pid == as_named ? NULL : process_find_pid(&s->processes, pid);
+	if (!p) {
+		if (pid != as_named && process_facts(pid, &facts) < 0)
+			return NULL;
+		if (facts.inner != pid || !process_maps_ring(pid, &s->shared))
+			return NULL;
+		p = join(s, pid, &facts, "fork", time_ns);
+	}
+	if (p && pid != as_named)
+		p->alias = as_named;
+	return p;
+}
+
+/* One that was seen before takes the marks of those beyond the limit. */
+static struct process *stranger(struct session *s)
+{
+	struct process *any = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->processes.count; i++)
+		if (!s->processes.live[i]->confirmed) {
+			any = s->processes.live[i];
+			count++;
+		}
+	return count < STRANGERS_MAX ? NULL : any;
+}
+
+struct process *members_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
+{
+	struct process *p = adopt_confirmed(s, as_named, time_ns);
+
+	if (p)
+		return p;
+	/* Whoever it is: it keeps its markers as they are and gets no counters. */
+	p = stranger(s);
+	if (p)
+		return p;
+	p = process_add(&s->processes);
+	if (!p)
+		return NULL;
+	p->as_named = as_named;
+	record_start(s, p,
+		&(struct birth){
+			.how = "fork",
+			.time_ns = time_ns,
+			.absent =
+				"not counted: the process had ended before its counters could be opened",
+		});
+	return p;
+}
+
+void members_bury(struct session *s, struct process *p)
+{
+	struct process_end end = process_end_of(p);
+	struct record_exit exit = {
+		.time_ns = MAX(now_ns(), p->last_ns),
+		.process = p->index,
+		.status = end.status,
+		.user_us = end.user_us,
+		.system_us = end.system_us,
+		.peak_bytes = VALUE_ABSENT,
+	};
+
+	if (p->first && s->launched && s->command.kind == JOB_COMMAND) {
+		exit.status = s->command.status;
+		exit.user_us = s->command.user_us;
+		exit.system_us = s->command.system_us;
+		exit.peak_bytes = s->command.peak_bytes;
+	}
+	/* After its own exit marker there is nothing left to charge. */
+	if (p->confirmed && !p->ended)
+		exit.snapshot = snapshot_of(s, p);
+	recorder_exit(s->recorder, &exit);
+	if (p->confirmed && !p->replaced)
+		consumer_bury(&s->consumer, p->as_named);
+	process_remove(&s->processes, p);
+}
+
+void members_attach(struct session *s, const struct session_start *start, uint64_t since_ns)
+{
+	for (size_t i = 0; i < start->other_count; i++)
+		if (!members_join(s, (pid_t)start->others[i], "attach", now_ns()))
+			session_note(s, NULL, "process %u had ended before it could be attached to",
+				start->others[i]);
+	session_note(s, NULL,
+		"attaching took %.1f ms; what a thread did that another one started just then may "
+		"be missing",
+		(double)(now_ns() - since_ns) / NSEC_PER_MSEC);
+}
