@@ -42,37 +42,40 @@ struct opt {
 	const char *env;            /* the variable of the same meaning, or NULL */
 	const char *const *choices; /* ends with NULL */
 	const char *usual;          /* of OPT_TYPE_OPTIONAL: without a value */
+	const char *words;          /* for the completion: what may follow; a shell's expression */
+	bool starts;                /* only for a program that jphase starts */
 };
 
-#define OPT_FLAG(l, n, d, h, e)                                                                    \
+/* What else an entry says may follow: OPT_FLAG(..., .starts = true). */
+#define OPT_FLAG(l, n, d, h, e, ...)                                                               \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_FLAG, .dst.flag = (d), .help = (h),   \
-		.env = (e)                                                                         \
+		.env = (e), ##__VA_ARGS__                                                          \
 	}
-#define OPT_STR(l, n, d, a, h, e)                                                                  \
+#define OPT_STR(l, n, d, a, h, e, ...)                                                             \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_STR, .dst.str = (d), .arg = (a),      \
-		.help = (h), .env = (e)                                                            \
+		.help = (h), .env = (e), ##__VA_ARGS__                                             \
 	}
-#define OPT_TIME(l, n, d, a, h, e)                                                                 \
+#define OPT_TIME(l, n, d, a, h, e, ...)                                                            \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_TIME, .dst.time_ns = (d), .arg = (a), \
-		.help = (h), .env = (e)                                                            \
+		.help = (h), .env = (e), ##__VA_ARGS__                                             \
 	}
-#define OPT_COUNT(l, n, d, a, h, e)                                                                \
+#define OPT_COUNT(l, n, d, a, h, e, ...)                                                           \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_COUNT, .dst.count = (d), .arg = (a),  \
-		.help = (h), .env = (e)                                                            \
+		.help = (h), .env = (e), ##__VA_ARGS__                                             \
 	}
-#define OPT_CHOICE(l, n, d, c, a, h, e)                                                            \
+#define OPT_CHOICE(l, n, d, c, a, h, e, ...)                                                       \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_CHOICE, .dst.choice = (d),            \
-		.choices = (c), .arg = (a), .help = (h), .env = (e)                                \
+		.choices = (c), .arg = (a), .help = (h), .env = (e), ##__VA_ARGS__                 \
 	}
-#define OPT_OPTIONAL(l, n, d, u, a, h, e)                                                          \
+#define OPT_OPTIONAL(l, n, d, u, a, h, e, ...)                                                     \
 	{                                                                                          \
 		.letter = (l), .name = (n), .type = OPT_TYPE_OPTIONAL, .dst.str = (d),             \
-		.usual = (u), .arg = (a), .help = (h), .env = (e)                                  \
+		.usual = (u), .arg = (a), .help = (h), .env = (e), ##__VA_ARGS__                   \
 	}
 #define OPT_END                                                                                    \
 	{                                                                                          \
@@ -110,8 +113,8 @@ int parse_time(const char *text, uint64_t *ret_ns);
 /* "4096", "64k", "1M": k is 1024.  -EINVAL, -ERANGE. */
 int parse_count(const char *text, uint64_t *ret);
 
-/* Two columns, wrapped to 80. */
-void cli_help(FILE *out, const struct opt *opts);
+/* Two columns, wrapped to 80; starts: with those for programs that jphase starts. */
+void cli_help(FILE *out, const struct opt *opts, bool starts);
 /* One such line of something else. */
 void cli_help_line(FILE *out, const char *left, const char *text);
 

@@ -102,11 +102,10 @@ static int read_targets(int argc, char **argv, struct targets *ret)
 /* What needs a program that is started by us, or with the library in it. */
 static int check_options(void)
 {
-	if (config.token_pattern || config.user || config.signals) {
-		say("%s needs a program that jphase run starts", config.token_pattern
-									 ? "token-pattern"
-								 : config.user ? "user"
-									       : "signal");
+	const char *name = config_for_start();
+
+	if (name) {
+		say("%s needs a program that jphase run starts", name);
 		return -EINVAL;
 	}
 	if (config.mode == MODE_EXACT) {
@@ -214,4 +213,5 @@ const struct command cmd_attach = {
 	.summary = "Measures programs that are running already",
 	.opts = config_opts,
 	.run = run,
+	.running = true,
 };

@@ -173,7 +173,8 @@ static void man_commands(void)
 		roff(commands[i]->summary);
 		puts(".");
 		for (const struct opt *o = commands[i]->opts; o && o->name; o++)
-			man_option(o);
+			if (command_takes(commands[i], o))
+				man_option(o);
 	}
 }
 
@@ -216,21 +217,23 @@ static void bash_values(const struct opt *o)
 {
 	bool file = o->arg && strstr(o->arg, "FILE");
 
-	if (!o->choices && !file)
+	if (!o->choices && !o->words && !file)
 		return;
 	fputs("\t\t", stdout);
 	bash_names(o, " | ");
-	fputs(file ? ") files=1" : ") choices='", stdout);
-	for (size_t i = 0; !file && o->choices[i]; i++)
+	fputs(file ? ") files=1" : ") choices=\"", stdout);
+	if (o->words)
+		fputs(o->words, stdout);
+	for (size_t i = 0; o->choices && o->choices[i]; i++)
 		printf("%s%s", i ? " " : "", o->choices[i]);
-	puts(file ? " ;;" : "' ;;");
+	puts(file ? " ;;" : "\" ;;");
 }
 
 static void bash_command(const struct command *command)
 {
 	printf("\t%s)\n\t\toptions='--help", command->name);
 	for (const struct opt *o = command->opts; o && o->name; o++)
-		if (!str_eq(o->name, "help"))
+		if (!str_eq(o->name, "help") && command_takes(command, o))
 			printf(" --%s", o->name);
 	fputs("'\n\t\tvalued='", stdout);
 	for (const struct opt *o = command->opts; o && o->name; o++) {

@@ -46,12 +46,17 @@ static bool has_help(const struct opt *opts)
 	return false;
 }
 
+bool command_takes(const struct command *command, const struct opt *o)
+{
+	return !(command->running && o->starts);
+}
+
 void command_help(const struct command *command)
 {
 	printf("Usage: jphase %s%s%s\n\n%s.\n\nOptions:\n", command->name,
 		*command->usage ? " " : "", command->usage, command->summary);
 	if (command->opts)
-		cli_help(stdout, command->opts);
+		cli_help(stdout, command->opts, !command->running);
 	if (!has_help(command->opts))
 		cli_help_line(stdout, "-h, --help", "show this help");
 }

@@ -24,6 +24,7 @@ struct command {
 	const struct opt *opts;
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 	bool hidden;                       /* not for people: left out of help */
+	bool running; /* its programs run already: no options for their start */
 };
 
 extern const struct command cmd_run;
@@ -44,6 +45,8 @@ const struct command *command_find(const char *name);
 
 /* The name of the command, not a hidden one, that was probably meant, or NULL. */
 const char *command_suggest(const char *word);
+
+bool command_takes(const struct command *command, const struct opt *o);
 
 /* Prints usage, summary and options of one command. */
 void command_help(const struct command *command);

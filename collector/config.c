@@ -59,7 +59,7 @@ const struct opt config_opts[] = {
 	OPT_STR(0, "sources", &config.sources, "LIST",
 		"use these readers: perf, cgroup, procfs, energy or all; -NAME leaves one out "
 		"(default: all)",
-		"JPHASE_SOURCES"),
+		"JPHASE_SOURCES", .words = "all perf cgroup procfs energy"),
 	OPT_CHOICE('m', "mode", &config.mode, mode_names, "MODE",
 		"sync: a phase waits until its counters are read; async: it never waits; exact: as "
 		"sync, and the kernel samples the counters of regions; auto: exact where it can be "
@@ -74,11 +74,12 @@ const struct opt config_opts[] = {
 	OPT_COUNT(0, "ring", &config.ring, "RECORDS",
 		"room for markers on their way, a power of two (default: 4096)", "JPHASE_RING"),
 	OPT_STR(0, "signal", &config.signals, "LIST",
-		"let signals begin phases: RTMIN+3=warmup,USR1=solve", "JPHASE_SIGNALS"),
+		"let signals begin phases: RTMIN+3=warmup,USR1=solve", "JPHASE_SIGNALS",
+		.starts = true),
 	OPT_OPTIONAL(0, "token-pattern", &config.token_pattern, TOKEN_DEFAULT, "[REGEX]",
 		"let lines of standard output begin phases: what the POSIX extended expression "
-		"matches in them (default: " TOKEN_DEFAULT ") (jphase run)",
-		"JPHASE_TOKEN_PATTERN"),
+		"matches in them (default: " TOKEN_DEFAULT ")",
+		"JPHASE_TOKEN_PATTERN", .starts = true),
 	OPT_TIME(0, "grace", &config.grace_ns, "TIME",
 		"after the program has ended wait this long for processes it left behind "
 		"(default: 1s)",
@@ -86,7 +87,7 @@ const struct opt config_opts[] = {
 	OPT_STR(0, "cgroup", &config.cgroup, "WHERE",
 		"create or create=NAME: run the program in a cgroup of its own, removed afterwards; "
 		"PATH: read that cgroup (default: the one the program is in)",
-		"JPHASE_CGROUP"),
+		"JPHASE_CGROUP", .words = "create"),
 	OPT_FLAG(0, "cgroup-attach", &config.cgroup_attach,
 		"move the program into the cgroup that --cgroup PATH names",
 		"JPHASE_CGROUP_ATTACH"),
@@ -107,15 +108,15 @@ const struct opt config_opts[] = {
 		"/sys/class/powercap)",
 		"JPHASE_POWERCAP_ROOT"),
 	OPT_TIME(0, "idle-baseline", &config.idle_ns, "TIME",
-		"measure the energy of the idle machine for TIME before the program begins "
-		"(jphase run)",
-		"JPHASE_IDLE_BASELINE"),
+		"measure the energy of the idle machine for TIME before the program begins",
+		"JPHASE_IDLE_BASELINE", .starts = true),
 	OPT_FLAG(0, "no-calibrate", &config.no_calibrate,
 		"do not measure at the end what a marker costs here", "JPHASE_NO_CALIBRATE"),
 	OPT_FLAG(0, "fsync", &config.fsync,
 		"force the recording to the disk, in case the machine crashes", "JPHASE_FSYNC"),
 	OPT_STR('u', "user", &config.user, "NAME",
-		"run the program as this user (default under sudo: who called it)", NULL),
+		"run the program as this user (default under sudo: who called it)", NULL,
+		.words = "$(compgen -u)", .starts = true),
 	OPT_STR(0, "config", &config.file, "FILE", "read options from lines `option = value`",
 		NULL),
 	OPT_FLAG('q', "quiet", &config.quiet, "say only what went wrong", "JPHASE_QUIET"),
@@ -263,6 +264,16 @@ static const char *export_value(const struct opt *o, char *buf, size_t room)
 		snprintf(buf, room, "%llu", (unsigned long long)*o->dst.count);
 		return buf;
 	}
+	return NULL;
+}
+
+const char *config_for_start(void)
+{
+	char buf[32];
+
+	for (const struct opt *o = config_opts; o->name; o++)
+		if (o->starts && export_value(o, buf, sizeof(buf)))
+			return o->name;
 	return NULL;
 }
 

@@ -72,6 +72,9 @@ int config_check(char ret_error[CLI_ERROR_ROOM]);
  */
 int config_export(void);
 
+/* The name of an option that was chosen and is for programs that jphase starts; NULL: none. */
+const char *config_for_start(void);
+
 extern const char *const mode_names[];
 extern const char *const perf_scope_names[];
 

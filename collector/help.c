@@ -43,13 +43,15 @@ void cli_help_line(FILE *out, const char *left, const char *text)
 	print_wrapped(out, text, HELP_COLUMN);
 }
 
-void cli_help(FILE *out, const struct opt *opts)
+void cli_help(FILE *out, const struct opt *opts, bool starts)
 {
 	char left[128], text[512];
 
 	for (const struct opt *o = opts; o->name; o++) {
 		char letter[8] = "    ";
 
+		if (o->starts && !starts)
+			continue;
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->arg ? " " : "",

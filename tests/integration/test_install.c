@@ -175,6 +175,9 @@ static void bash_completes_commands_options_and_choices(void **state)
 	check_completion("jphase run --eve", "--events ");
 	check_completion("jphase run --mode ''", "auto sync async exact ");
 	check_completion("jphase run --mode = as", "async ");
+	check_completion("jphase run --sources pr", "procfs ");
+	check_completion("jphase run --user roo", "root ");
+	check_completion("jphase attach --sig", " ");
 	check_completion("jphase run -o opt", "opt ");
 	check_completion("jphase run -o x -e cycles compop", "compopt ");
 }

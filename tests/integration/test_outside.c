@@ -307,6 +307,20 @@ static void nothing_to_attach_to_is_said(void **state)
 	assert_int_equal(jphase("attach --token-pattern=x 1"), 2);
 	assert_string_equal(
 		r.err, "jphase: token-pattern needs a program that jphase run starts\n");
+	assert_int_equal(jphase("attach --idle-baseline 1s 1"), 2);
+	assert_string_equal(
+		r.err, "jphase: idle-baseline needs a program that jphase run starts\n");
+}
+
+static void help_names_no_option_that_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(jphase("attach --help"), 0);
+	assert_non_null(strstr(r.out, "--events"));
+	assert_null(strstr(r.out, "--signal"));
+	assert_null(strstr(r.out, "--user"));
+	assert_int_equal(jphase("run --help"), 0);
+	assert_non_null(strstr(r.out, "--signal"));
 }
 
 static void a_set_user_id_program_needs_root_and_we_say_so(void **state)
@@ -530,6 +544,7 @@ int main(void)
 		TEST(the_death_of_attach_ends_the_session),
 		TEST(several_processes_have_phases_of_their_own),
 		TEST(nothing_to_attach_to_is_said),
+		TEST(help_names_no_option_that_is_refused),
 		TEST(a_set_user_id_program_needs_root_and_we_say_so),
 		TEST(root_attaches_to_a_set_user_id_program),
 		TEST(marks_make_phases_of_a_static_program),

@@ -382,7 +382,7 @@ static void help_fits_in_eighty_columns(void **state)
 
 	(void)state;
 	assert_non_null(out);
-	cli_help(out, wide);
+	cli_help(out, wide, true);
 	fclose(out);
 	assert_string_equal(text,
 		"  -a, --a-very-long-name-of-an-option\n"
