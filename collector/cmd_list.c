@@ -13,7 +13,7 @@
 #include "readers/pmu.h"
 #include "readers/reader.h"
 #include "report/csv_text.h"
-#include "report/json_text.h"
+#include "report/json_writer.h"
 
 #define READERS_MAX  16
 #define TEXT_ROOM    512
@@ -42,13 +42,13 @@ struct event_row {
 	bool first; /* of its group */
 };
 
-/* How a format writes; `row` counts from 0 within a section. */
+/* How a format writes. */
 struct format {
 	void (*begin)(void);
 	void (*section)(const char *title, size_t section);
-	void (*reader)(const struct listed *l, size_t row);
-	void (*metric)(const struct listed *l, const struct metric *m, size_t row);
-	void (*event)(const struct event_row *e, size_t row);
+	void (*reader)(const struct listed *l);
+	void (*metric)(const struct listed *l, const struct metric *m);
+	void (*event)(const struct event_row *e);
 	void (*section_end)(size_t rows);
 	void (*end)(void);
 };
@@ -79,11 +79,10 @@ static void table_section_end(size_t rows)
 		printf("  none\n");
 }
 
-static void table_reader(const struct listed *l, size_t row)
+static void table_reader(const struct listed *l)
 {
 	char text[TEXT_ROOM];
 
-	(void)row;
 	if (l->available)
 		snprintf(text, sizeof(text), "available, %zu metrics%s", l->metrics.count,
 			l->ops->critical ? ", read before a marker returns" : "");
@@ -101,13 +100,12 @@ static void metric_words(const struct metric *m, char *ret, size_t room)
 		plain ? "" : unit_name(m->unit), metric_scope_name(m->scope));
 }
 
-static void table_metric(const struct listed *l, const struct metric *m, size_t row)
+static void table_metric(const struct listed *l, const struct metric *m)
 {
 	const char *more = m->absent ? m->absent : m->note;
 	bool told = !m->absent || str_starts(m->absent, NOT_COUNTED);
 	char text[TEXT_ROOM], name[128], words[64];
 
-	(void)row;
 	if (m == l->metrics.metric)
 		printf(" %s\n", l->ops->name);
 	snprintf(name, sizeof(name), "%s%s%s%s", m->name, m->part ? " (" : "",
@@ -118,9 +116,8 @@ static void table_metric(const struct listed *l, const struct metric *m, size_t 
 	cli_help_line(stdout, name, text);
 }
 
-static void table_event(const struct event_row *e, size_t row)
+static void table_event(const struct event_row *e)
 {
-	(void)row;
 	if (e->first)
 		printf(" %s%s\n", e->group, e->available ? "" : " (" NO_HARDWARE ")");
 	if (*e->description)
@@ -129,85 +126,66 @@ static void table_event(const struct event_row *e, size_t row)
 		printf("  %s\n", e->name);
 }
 
-static void json_key(const char *key, bool first)
-{
-	printf("%s\"%s\": ", first ? "" : ", ", key);
-}
-
-static void json_text(const char *key, const char *value, bool first)
-{
-	json_key(key, first);
-	if (value)
-		json_string(stdout, value);
-	else
-		fputs("null", stdout);
-}
-
-static void json_flag(const char *key, bool value)
-{
-	json_key(key, false);
-	fputs(value ? "true" : "false", stdout);
-}
-
-static void json_row(size_t row)
-{
-	fputs(row ? ",\n    { " : "\n    { ", stdout);
-}
+static struct json_writer json;
 
 static void json_begin(void)
 {
-	fputs("{", stdout);
+	json = (struct json_writer){ .out = stdout, .empty = true };
+	json_object(&json, NULL);
 }
 
 static void json_section(const char *title, size_t section)
 {
-	printf("%s\n  \"%s\": [", section ? "," : "", title);
+	(void)section;
+	json_array(&json, title);
 }
 
 static void json_section_end(size_t rows)
 {
-	fputs(rows ? "\n  ]" : "]", stdout);
+	(void)rows;
+	json_close(&json, ']');
 }
 
 static void json_end(void)
 {
-	fputs("\n}\n", stdout);
+	json_close(&json, '}');
+	putchar('\n');
 }
 
-static void json_reader(const struct listed *l, size_t row)
+static void json_reader(const struct listed *l)
 {
-	json_row(row);
-	json_text("name", l->ops->name, true);
-	json_flag("available", l->available);
-	json_text("reason", l->available ? NULL : l->reason, false);
-	json_flag("critical", l->ops->critical);
-	fputs(" }", stdout);
+	json_flat_object(&json, NULL);
+	json_text(&json, "name", l->ops->name);
+	json_bool(&json, "available", l->available);
+	json_text(&json, "reason", l->available ? NULL : l->reason);
+	json_bool(&json, "critical", l->ops->critical);
+	json_close(&json, '}');
 }
 
-static void json_metric(const struct listed *l, const struct metric *m, size_t row)
+static void json_metric(const struct listed *l, const struct metric *m)
 {
-	json_row(row);
-	json_text("reader", l->ops->name, true);
-	json_text("name", m->name, false);
-	json_text("part", m->part, false);
-	json_text("unit", unit_name(m->unit), false);
-	json_text("kind", metric_kind_name(m->kind), false);
-	json_text("scope", metric_scope_name(m->scope), false);
-	json_flag("available", !m->absent);
-	json_text("reason", m->absent, false);
-	json_text("note", m->note, false);
-	fputs(" }", stdout);
+	json_flat_object(&json, NULL);
+	json_text(&json, "reader", l->ops->name);
+	json_text(&json, "name", m->name);
+	json_text(&json, "part", m->part);
+	json_text(&json, "unit", unit_name(m->unit));
+	json_text(&json, "kind", metric_kind_name(m->kind));
+	json_text(&json, "scope", metric_scope_name(m->scope));
+	json_bool(&json, "available", !m->absent);
+	json_text(&json, "reason", m->absent);
+	json_text(&json, "note", m->note);
+	json_close(&json, '}');
 }
 
-static void json_event(const struct event_row *e, size_t row)
+static void json_event(const struct event_row *e)
 {
-	json_row(row);
-	json_text("name", e->name, true);
-	json_text("group", e->group, false);
-	json_flag("available", e->available);
-	json_text("reason", e->available ? NULL : NO_HARDWARE, false);
-	json_text("description", e->description, false);
-	fputs(" }", stdout);
+	json_flat_object(&json, NULL);
+	json_text(&json, "name", e->name);
+	json_text(&json, "group", e->group);
+	json_bool(&json, "available", e->available);
+	json_text(&json, "reason", e->available ? NULL : NO_HARDWARE);
+	json_text(&json, "description", e->description);
+	json_close(&json, '}');
 }
 
 static void csv_row(const char *const *fields)
@@ -225,26 +203,23 @@ static void csv_begin(void)
 	puts("what;group;name;unit;kind;scope;available;text");
 }
 
-static void csv_reader(const struct listed *l, size_t row)
+static void csv_reader(const struct listed *l)
 {
-	(void)row;
 	csv_row((const char *const[]){ "reader", "", l->ops->name, "", "", "",
 		l->available ? "yes" : "no", l->available ? "" : l->reason, NULL });
 }
 
-static void csv_metric(const struct listed *l, const struct metric *m, size_t row)
+static void csv_metric(const struct listed *l, const struct metric *m)
 {
 	const char *more = m->absent ? m->absent : m->note;
 
-	(void)row;
 	csv_row((const char *const[]){ "metric", l->ops->name, m->name, unit_name(m->unit),
 		metric_kind_name(m->kind), metric_scope_name(m->scope), m->absent ? "no" : "yes",
 		more ? more : "", NULL });
 }
 
-static void csv_event(const struct event_row *e, size_t row)
+static void csv_event(const struct event_row *e)
 {
-	(void)row;
 	csv_row((const char *const[]){ "event", e->group, e->name, "", "", "",
 		e->available ? "yes" : "no", e->description, NULL });
 }
@@ -269,28 +244,29 @@ static const struct format formats[] = {
 static size_t readers_print(const struct list *list, const struct format *f)
 {
 	for (size_t i = 0; i < list->readers; i++)
-		f->reader(&list->reader[i], i);
+		f->reader(&list->reader[i]);
 	return list->readers;
 }
 
 static size_t metrics_print(const struct list *list, const struct format *f)
 {
-	size_t row = 0;
+	size_t rows = 0;
 
 	for (size_t i = 0; i < list->readers; i++) {
 		const struct listed *l = &list->reader[i];
 
 		for (size_t k = 0; k < l->metrics.count; k++)
-			f->metric(l, &l->metrics.metric[k], row++);
+			f->metric(l, &l->metrics.metric[k]);
+		rows += l->metrics.count;
 	}
-	return row;
+	return rows;
 }
 
 struct event_walk {
 	const struct format *format;
 	struct pmu_list pmus;
 	char group[64];
-	size_t row;
+	size_t rows;
 };
 
 /* libpfm4 knows the processor's events also where a virtual machine hides its counters. */
@@ -311,7 +287,8 @@ static int event_print(const char *name, const char *group, const char *descript
 	};
 
 	snprintf(walk->group, sizeof(walk->group), "%s", group);
-	walk->format->event(&e, walk->row++);
+	walk->format->event(&e);
+	walk->rows++;
 	return 0;
 }
 
@@ -322,7 +299,7 @@ static size_t events_print(const struct list *list, const struct format *f)
 	(void)pmu_list_load(list->env.sys_root, &walk.pmus);
 	(void)events_each(&list->env, event_print, &walk);
 	pmu_list_clear(&walk.pmus);
-	return walk.row;
+	return walk.rows;
 }
 
 static const struct {

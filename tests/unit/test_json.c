@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "report/json_text.h"
+#include "report/json_writer.h"
 #include "support/golden.h"
 #include "support/tape.h"
 
