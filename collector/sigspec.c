@@ -54,6 +54,18 @@ int sigspec_number(const char *name)
 	return number;
 }
 
+void sigspec_name(int number, char ret[SIGSPEC_NAME_ROOM])
+{
+	const char *abbreviation = sigabbrev_np(number);
+
+	if (abbreviation)
+		snprintf(ret, SIGSPEC_NAME_ROOM, "SIG%s", abbreviation);
+	else if (number >= SIGRTMIN && number <= SIGRTMAX)
+		snprintf(ret, SIGSPEC_NAME_ROOM, "SIGRTMIN+%d", number - SIGRTMIN);
+	else
+		snprintf(ret, SIGSPEC_NAME_ROOM, "signal %d", number);
+}
+
 int sigspec_merges(int number)
 {
 	return number < SIGRTMIN;

@@ -16,6 +16,10 @@ int sigspec_parse(const char *text, struct jphase_signal ret[JPHASE_SIGNALS_MAX]
 /* "USR1", "RTMIN+3", "10"; with or without "SIG".  0: no such signal. */
 int sigspec_number(const char *name);
 
+/* "SIGSEGV", "SIGRTMIN+3". */
+#define SIGSPEC_NAME_ROOM 24
+void sigspec_name(int number, char ret[SIGSPEC_NAME_ROOM]);
+
 /* Does the kernel merge pending instances of it? */
 int sigspec_merges(int number);
 

@@ -340,12 +340,15 @@ static void put_jphase(struct json *j, const struct run *run)
 static void put_run(struct json *j, const struct run *run)
 {
 	struct json_writer *w = &j->w;
+	char killer[SIGSPEC_NAME_ROOM];
 	int code = run_exit_code(run);
 
+	run_killer(run, killer);
 	json_text(w, "command", run->command);
 	json_text(w, "mode", "phases");
 	json_text(w, "token_pattern", run->token_pattern);
 	json_number_or_null(w, "exit_code", (uint64_t)code, code >= 0);
+	json_text(w, "signal", killer[0] ? killer : NULL);
 	put_timestamp(w, run, run->total.begin_ns ? run->total.begin_ns : run->clock_ns);
 	json_number(w, "duration_ms", run->total.duration_ns / NSEC_PER_MSEC);
 	put_jphase(j, run);

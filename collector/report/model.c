@@ -357,6 +357,13 @@ int run_exit_code(const struct run *run)
 	return WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1;
 }
 
+void run_killer(const struct run *run, char ret[SIGSPEC_NAME_ROOM])
+{
+	ret[0] = '\0';
+	if (run->status != RECORD_STATUS_UNKNOWN && WIFSIGNALED(run->status))
+		sigspec_name(WTERMSIG(run->status), ret);
+}
+
 int64_t run_timestamp_us(const struct run *run, uint64_t time_ns)
 {
 	int64_t since = (int64_t)(time_ns - run->clock_ns) / (int64_t)NSEC_PER_USEC;

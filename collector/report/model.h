@@ -18,6 +18,7 @@
 #include "decoder.h"
 #include "metric.h"
 #include "report/pool.h"
+#include "sigspec.h"
 
 #define MODEL_NONE SIZE_MAX
 
@@ -381,6 +382,8 @@ void value_number(const struct value *v, enum metric_unit unit, char text[NUMBER
 
 /* Of the program: 0 to 255, 128 + N after signal N; -1: unknown. */
 int run_exit_code(const struct run *run);
+/* The signal that ended it, as sigspec_name() has it; "": none. */
+void run_killer(const struct run *run, char ret[SIGSPEC_NAME_ROOM]);
 /* µs since the epoch. */
 int64_t run_timestamp_us(const struct run *run, uint64_t time_ns);
 /* Losses of markers, all kinds together; and of one kind ("backlog"). */

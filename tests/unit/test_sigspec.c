@@ -68,6 +68,19 @@ static void refusals_say_why(void **state)
 	}
 }
 
+static void signals_have_names(void **state)
+{
+	char name[SIGSPEC_NAME_ROOM];
+
+	(void)state;
+	sigspec_name(SIGSEGV, name);
+	assert_string_equal(name, "SIGSEGV");
+	sigspec_name(SIGRTMIN + 3, name);
+	assert_string_equal(name, "SIGRTMIN+3");
+	sigspec_name(32, name);
+	assert_string_equal(name, "signal 32");
+}
+
 static void standard_signals_merge(void **state)
 {
 	(void)state;
@@ -82,6 +95,7 @@ int main(void)
 		cmocka_unit_test(names_are_read_in_all_their_spellings),
 		cmocka_unit_test(what_is_no_signal_has_no_number),
 		cmocka_unit_test(refusals_say_why),
+		cmocka_unit_test(signals_have_names),
 		cmocka_unit_test(standard_signals_merge),
 	};
 
