@@ -47,6 +47,21 @@ static int set_str(const struct opt *o, const char *value)
 	return 0;
 }
 
+/* Another part of the same list. */
+static int add_str(const struct opt *o, const char *value)
+{
+	size_t used = strlen(*o->dst.str);
+
+	if (used + strlen(value) + 2 > CLI_LIST_ROOM)
+		return -ERANGE;
+	if (*o->dst.str != o->list)
+		memcpy(o->list, *o->dst.str, used);
+	o->list[used] = ',';
+	strcpy(o->list + used + 1, value);
+	*o->dst.str = o->list;
+	return 0;
+}
+
 static int set_optional(const struct opt *o, const char *value)
 {
 	*o->dst.str = *value ? value : o->usual;
@@ -80,7 +95,7 @@ static const struct {
 	[OPT_TYPE_FLAG] = { set_flag, "yes or no" },
 	[OPT_TYPE_STR] = { set_str, "a text" },
 	[OPT_TYPE_TIME] = { set_time, "a time such as 10ms, 1.5s, 250us or 0" },
-	[OPT_TYPE_COUNT] = { set_count, "a number such as 4096 or 64k" },
+	[OPT_TYPE_COUNT] = { set_count, "a number (k is 1024)" },
 	[OPT_TYPE_CHOICE] = { set_choice, NULL },
 	[OPT_TYPE_OPTIONAL] = { set_optional, "a text" },
 };
@@ -99,11 +114,11 @@ static int fail_choice(
 		like ? "; did you mean \"" : "", like ? like : "", like ? "\"?" : "");
 }
 
-/* where: how a message names the option. */
-static int opt_set(
-	const struct opt *o, const char *value, const char *where, char ret_error[CLI_ERROR_ROOM])
+/* where: how a message names the option; again: it was given before. */
+static int opt_set(const struct opt *o, const char *value, bool again, const char *where,
+	char ret_error[CLI_ERROR_ROOM])
 {
-	int err = types[o->type].set(o, value);
+	int err = again && o->list ? add_str(o, value) : types[o->type].set(o, value);
 
 	if (err == 0)
 		return 0;
@@ -143,7 +158,8 @@ static int fail_unknown(const struct opt *opts, const char *where, const char *d
 	names[count] = NULL;
 	like = cli_suggest(word, names);
 	if (!like)
-		return fail(ret_error, "%sunknown option \"%s%.50s\"", where, dashes, word);
+		return fail(ret_error, "%sunknown option \"%s%.50s\"; --help shows all", where,
+			dashes, word);
 	return fail(ret_error, "%sunknown option \"%s%.50s\"; did you mean \"%s%s\"?", where,
 		dashes, word, dashes, like);
 }
@@ -203,7 +219,7 @@ static int walk_letter(struct walk *w, struct found *ret, char ret_error[CLI_ERR
 
 	ret->opt = find_letter(w->opts, letter);
 	if (!ret->opt)
-		return fail(ret_error, "unknown option \"-%c\"", letter);
+		return fail(ret_error, "unknown option \"-%c\"; --help shows all", letter);
 	if (ret->opt->type != OPT_TYPE_FLAG) {
 		attached = *w->letters ? w->letters : NULL;
 		w->letters = "";
@@ -241,15 +257,19 @@ static int walk_step(struct walk *w, struct found *ret, char ret_error[CLI_ERROR
 int cli_parse(const struct opt *opts, int argc, char **argv, char ret_error[CLI_ERROR_ROOM])
 {
 	struct walk w = { .opts = opts, .argc = argc, .argv = argv, .next = 1, .letters = "" };
+	bool given[CLI_OPTIONS_MAX] = { false };
 	struct found f;
 	char where[64];
 	int step;
 
 	while ((step = walk_step(&w, &f, ret_error)) > 0) {
+		bool *again = &given[f.opt - opts];
+
 		snprintf(where, sizeof(where), "option \"--%s\"", f.opt->name);
-		step = opt_set(f.opt, f.value ? f.value : "1", where, ret_error);
+		step = opt_set(f.opt, f.value ? f.value : "1", *again, where, ret_error);
 		if (step < 0)
 			return step;
+		*again = true;
 	}
 	return step < 0 ? step : w.next;
 }
@@ -284,7 +304,7 @@ int cli_parse_env(const struct opt *opts, char ret_error[CLI_ERROR_ROOM])
 
 		if (!value || !*value)
 			continue;
-		err = opt_set(o, value, o->env, ret_error);
+		err = opt_set(o, value, false, o->env, ret_error);
 		if (err < 0)
 			return err;
 	}
@@ -347,7 +367,7 @@ static int file_line(
 	if (!value)
 		return fail(ret_error, "%s%s: the quotes do not match", place, o->name);
 	snprintf(where, sizeof(where), "%s%s", place, o->name);
-	return opt_set(o, value, where, ret_error);
+	return opt_set(o, value, false, where, ret_error);
 }
 
 int cli_parse_text(

@@ -43,6 +43,7 @@ struct opt {
 	const char *const *choices; /* ends with NULL */
 	const char *usual;          /* of OPT_TYPE_OPTIONAL: without a value */
 	const char *words;          /* for the completion: what may follow; a shell's expression */
+	char *list;                 /* given again it adds to the list, here: CLI_LIST_ROOM */
 	bool starts;                /* only for a program that jphase starts */
 };
 
@@ -84,11 +85,13 @@ struct opt {
 
 #define CLI_ERROR_ROOM  256
 #define CLI_OPTIONS_MAX 64 /* in one table */
+#define CLI_LIST_ROOM   4096
 
 /*
  * Parses argv[1..] as far as it is options; "--" ends them, and so does the
  * first other word.  Returns the index of the first word after the options, or
- * -EINVAL with a sentence in ret_error.  Strings point into argv.
+ * -EINVAL with a sentence in ret_error.  Strings point into argv, those of
+ * lists perhaps into the option's room.
  */
 int cli_parse(const struct opt *opts, int argc, char **argv, char ret_error[CLI_ERROR_ROOM]);
 

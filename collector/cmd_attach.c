@@ -65,6 +65,12 @@ static int check_target(pid_t pid)
 			(int)facts.tgid);
 		return -EINVAL;
 	}
+	if (!may_look_into(pid) && geteuid() == 0) {
+		say("root may not look into process %d (%s) here: CAP_SYS_PTRACE is missing, as in "
+		    "a container without --cap-add SYS_PTRACE",
+			(int)pid, facts.name);
+		return -EPERM;
+	}
 	if (!may_look_into(pid)) {
 		say("process %d (%s) belongs to another user or runs a set-user-ID program: only "
 		    "root can attach to it; write: sudo jphase attach %d",
@@ -210,7 +216,7 @@ static int run(int argc, char **argv)
 const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "[options] PID...",
-	.summary = "Measures programs that are running already",
+	.summary = "Measure programs that are running already",
 	.opts = config_opts,
 	.run = run,
 	.running = true,

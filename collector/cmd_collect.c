@@ -268,7 +268,7 @@ static int begin(struct session *s, struct caller *caller, struct output *output
 }
 
 /* What `jphase run` shows at the end. */
-static void tell_launcher(const struct session *s, const char *path)
+static void tell_launcher(const struct session *s, const struct output *output)
 {
 	char text[JPHASE_MESSAGE_ROOM];
 	int n;
@@ -282,7 +282,10 @@ static void tell_launcher(const struct session *s, const char *path)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", not all written: %s",
 			s->unwritten == -ETIMEDOUT ? "the disk is too slow"
 						   : strerror(-s->unwritten));
-	snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s", path);
+	/* What went into a pipe or a device cannot be read again from there. */
+	if (!output_is_special(output))
+		snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s",
+			output->shown);
 	send(SOCKET_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -310,7 +313,7 @@ static int collect(int argc, char **argv)
 			loop_run(&session);
 		while (loop_linger(&session));
 		if (has_launcher(&caller))
-			tell_launcher(&session, output.shown);
+			tell_launcher(&session, &output);
 	}
 	session_end(&session);
 	free(caller.command);
@@ -323,7 +326,7 @@ static const struct opt no_opts[] = { OPT_END };
 const struct command cmd_collect = {
 	.name = "collect",
 	.usage = "",
-	.summary = "Owns the counters of a session",
+	.summary = "Own the counters of a session",
 	.opts = no_opts,
 	.run = collect,
 	.hidden = true,

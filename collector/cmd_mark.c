@@ -69,7 +69,7 @@ static int run(int argc, char **argv)
 const struct command cmd_mark = {
 	.name = "mark",
 	.usage = "[options] NAME",
-	.summary = "Begins a phase of a measured program from outside",
+	.summary = "Begin a phase of a measured program from outside",
 	.opts = mark_opts,
 	.run = run,
 };

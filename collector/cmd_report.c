@@ -65,8 +65,17 @@ static bool is_recording_name(const char *name)
 {
 	size_t length = strlen(name);
 
-	return str_starts(name, "jphase-") && length > strlen(".msgpack") &&
+	return length > strlen(".msgpack") &&
 	       str_eq(name + length - strlen(".msgpack"), ".msgpack");
+}
+
+static bool is_recording(const char *name)
+{
+	int fd = sys_open(name, O_RDONLY | O_NONBLOCK, 0);
+	bool recording = fd >= 0 && schema_begins(fd);
+
+	sys_close(fd);
+	return recording;
 }
 
 /* Its name, to be freed, or NULL. */
@@ -85,6 +94,8 @@ static char *newest_recording(void)
 			!S_ISREG(st.st_mode))
 			continue;
 		if (found && timespec_ns(&st.st_mtim) <= timespec_ns(&newest))
+			continue;
+		if (!is_recording(entry->d_name))
 			continue;
 		name = strdup(entry->d_name);
 		if (!name)
@@ -186,7 +197,7 @@ static int read_newest(struct model *m)
 	int status;
 
 	if (!file) {
-		say("no recording here (jphase-*.msgpack): name one, or make one with "
+		say("no recording here (*.msgpack): name one, or make one with "
 		    "`jphase run -- PROGRAM`");
 		return EXIT_FAILED;
 	}
@@ -250,6 +261,11 @@ static int show(const struct model *m)
 
 	/* Who closes the pipe has seen enough: end without a word. */
 	signal(SIGPIPE, SIG_DFL);
+	if (report.output && is_recording(report.output)) {
+		say("%s is a recording; it is not overwritten, choose another name with -o",
+			report.output);
+		return EXIT_FAILED;
+	}
 	if (report.output)
 		out = fopen(report.output, "we");
 	if (!out) {
@@ -330,7 +346,7 @@ static int cmd_report_run(int argc, char **argv)
 const struct command cmd_report = {
 	.name = "report",
 	.usage = "[options] [FILE...]",
-	.summary = "Shows what phases cost; without FILE, of the newest recording here",
+	.summary = "Show what phases cost; without FILE, of the newest recording here",
 	.opts = report_opts,
 	.run = cmd_report_run,
 };

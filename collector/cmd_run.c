@@ -22,6 +22,7 @@
 #include "outside.h"
 #include "program.h"
 #include "relay.h"
+#include "sigspec.h"
 
 /* The collector writes its last records; a stalled disk does not hold us. */
 #define REPORT_WAIT_NS (3 * NSEC_PER_SEC)
@@ -183,6 +184,16 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static void show_killer(const char *name, int status)
+{
+	char killer[SIGSPEC_NAME_ROOM];
+
+	if (!WIFSIGNALED(status))
+		return;
+	sigspec_name(WTERMSIG(status), killer);
+	inform("%s was killed by %s%s", name, killer, WCOREDUMP(status) ? " (core dumped)" : "");
+}
+
 static int start_failed(const char *name, int err)
 {
 	if (err == -ENOENT) {
@@ -276,8 +287,18 @@ static int measure(struct launch *l)
 	}
 	if (err < 0)
 		return start_failed(l->argv[0], err);
+	show_killer(l->argv[0], end.status);
 	show_report(l);
 	return exit_status(end.status);
+}
+
+/* Perhaps the program, since the pattern may be left out. */
+static bool pattern_was_a_word(char **argv, int words)
+{
+	for (int i = 1; i < words; i++)
+		if (argv[i] == config.token_pattern)
+			return true;
+	return false;
 }
 
 static int run(int argc, char **argv)
@@ -312,6 +333,12 @@ static int run(int argc, char **argv)
 		return EXIT_RUN_FAILED;
 	l.argv = argv + first;
 	err = program_find(l.argv[0], identity.uid, identity.gid, &program);
+	if (err == -ENOENT && pattern_was_a_word(argv, first)) {
+		say("%s: no such program; \"%s\" was taken for the pattern, write: "
+		    "--token-pattern -- PROGRAM",
+			l.argv[0], config.token_pattern);
+		return EXIT_RUN_NOT_FOUND;
+	}
 	if (err < 0)
 		return start_failed(l.argv[0], err);
 	err = library_find(library);
@@ -335,7 +362,7 @@ static int run(int argc, char **argv)
 const struct command cmd_run = {
 	.name = "run",
 	.usage = "[options] [--] PROGRAM [ARGUMENTS]",
-	.summary = "Runs a program and records what its phases cost",
+	.summary = "Run a program and record what its phases cost",
 	.opts = config_opts,
 	.run = run,
 };

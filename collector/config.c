@@ -48,18 +48,25 @@ struct config config = {
 	.grace_ns = NSEC_PER_SEC,
 };
 
+/* Where options that are given more than once are put together. */
+static struct {
+	char events[CLI_LIST_ROOM];
+	char sources[CLI_LIST_ROOM];
+	char signals[CLI_LIST_ROOM];
+} lists;
+
 const struct opt config_opts[] = {
 	OPT_STR('o', "output", &config.output, "FILE",
 		"write the recording here (default: jphase-NAME-PID.msgpack); an older recording "
 		"of that name becomes FILE.old",
 		"JPHASE_OUTPUT"),
 	OPT_STR('e', "events", &config.events, "EVENTS",
-		"count these events, separated by commas (jphase list shows them)",
-		"JPHASE_EVENTS"),
+		"count these events, separated by commas (jphase list shows them)", "JPHASE_EVENTS",
+		.list = lists.events),
 	OPT_STR(0, "sources", &config.sources, "LIST",
 		"use these readers: perf, cgroup, procfs, energy or all; -NAME leaves one out "
 		"(default: all)",
-		"JPHASE_SOURCES", .words = "all perf cgroup procfs energy"),
+		"JPHASE_SOURCES", .list = lists.sources, .words = "all perf cgroup procfs energy"),
 	OPT_CHOICE('m', "mode", &config.mode, mode_names, "MODE",
 		"sync: a phase waits until its counters are read; async: it never waits; exact: as "
 		"sync, and the kernel samples the counters of regions; auto: exact where it can be "
@@ -153,6 +160,13 @@ static int check_texts(char ret_error[CLI_ERROR_ROOM])
 	return 0;
 }
 
+static int check_output(char ret_error[CLI_ERROR_ROOM])
+{
+	if (!config.output || !str_eq(config.output, "-"))
+		return 0;
+	return fail(ret_error, "output \"-\": standard output is the program's; choose a file");
+}
+
 static int check_token_pattern(char ret_error[CLI_ERROR_ROOM])
 {
 	char reason[TOKEN_ERROR_ROOM];
@@ -183,7 +197,7 @@ int config_check(char ret_error[CLI_ERROR_ROOM])
 	if (config.cpus && config.scope != PERF_OF_CGROUP)
 		return fail(ret_error, "cpus needs --scope cgroup: a process is counted wherever "
 				       "it runs");
-	if (check_token_pattern(ret_error) < 0)
+	if (check_token_pattern(ret_error) < 0 || check_output(ret_error) < 0)
 		return -EINVAL;
 	return check_texts(ret_error);
 }

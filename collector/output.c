@@ -2,7 +2,6 @@
 #include "output.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +14,18 @@
 
 #define NAME_ROOM 64
 
-/* A recording starts with a map whose first key is "format"; an empty file is none's loss. */
+/* An empty file is none's loss. */
 static bool looks_like_recording(int folder, const char *name)
 {
-	static const char start[] = "\xa6"
-				    "format\xa6" SCHEMA_FORMAT;
 	int fd = sys_openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-	char head[32];
-	ssize_t n;
+	struct stat st;
+	bool recording;
 
 	if (fd < 0)
 		return false;
-	n = sys_pread(fd, head, sizeof(head), 0);
+	recording = schema_begins(fd) || (fstat(fd, &st) == 0 && st.st_size == 0);
 	close(fd);
-	return n == 0 || (n > 0 && memmem(head, (size_t)n, start, sizeof(start) - 1));
+	return recording;
 }
 
 static int explain(char ret_error[OUTPUT_ERROR_ROOM], const char *what, const char *path, int err)
@@ -160,7 +157,7 @@ static int open_temporary(struct output *o, pid_t pid, char ret_error[OUTPUT_ERR
 	return fd;
 }
 
-static bool is_special(const struct output *o)
+bool output_is_special(const struct output *o)
 {
 	struct stat st;
 
@@ -181,8 +178,8 @@ int output_open(const char *path, const char *name, pid_t pid, struct output *re
 	if (err < 0)
 		explain(ret_error, "write", o.shown, err);
 	else
-		err = is_special(&o) ? open_special(&o, ret_error)
-				     : open_temporary(&o, pid, ret_error);
+		err = output_is_special(&o) ? open_special(&o, ret_error)
+					    : open_temporary(&o, pid, ret_error);
 	if (err < 0) {
 		output_close(&o);
 		return err;

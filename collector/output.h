@@ -7,6 +7,7 @@
 #ifndef COLLECTOR_OUTPUT_H
 #define COLLECTOR_OUTPUT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #define OUTPUT_ERROR_ROOM 512
@@ -27,6 +28,9 @@ struct output {
  */
 int output_open(const char *path, const char *name, pid_t pid, struct output *ret,
 	char ret_error[OUTPUT_ERROR_ROOM]);
+
+/* A pipe or a device: it was written as it is and cannot be read again. */
+bool output_is_special(const struct output *o);
 
 /* Gives it its place. */
 int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM]);

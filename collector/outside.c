@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #define ADDRESS_LENGTH (sizeof(PREFIX) - 1 + 16)
 #define ADDRESS_ROOM   (ADDRESS_LENGTH + 1)
 #define ANSWER_WAIT_MS 5000
+#define SEARCH_WAIT_MS 500
 #define TOKEN_WAIT_MS  50
 #define LISTENS        0x10000 /* of the flags in /proc/net/unix */
 
@@ -41,6 +43,7 @@ struct found {
 struct search {
 	struct found *found;
 	size_t count;
+	bool silent; /* one did not answer */
 };
 
 __attribute__((format(printf, 2, 3))) static void explain(
@@ -141,7 +144,7 @@ static int connect_to(const struct session_at *at)
 }
 
 /* -EPERM: it is not ours.  -ETIMEDOUT.  Else the answer's status. */
-static int ask(const struct session_at *at, pid_t pid, const struct outside_mark *mark,
+static int ask(const struct session_at *at, pid_t pid, const struct outside_mark *mark, int wait_ms,
 	struct jphase_answer *ret)
 {
 	struct message m = message_of(at, pid, mark);
@@ -154,7 +157,7 @@ static int ask(const struct session_at *at, pid_t pid, const struct outside_mark
 		return fd;
 	p.fd = fd;
 	n = send(fd, &m, sizeof(m), MSG_NOSIGNAL);
-	if (n > 0 && poll(&p, 1, ANSWER_WAIT_MS) <= 0) {
+	if (n > 0 && poll(&p, 1, wait_ms) <= 0) {
 		close(fd);
 		return -ETIMEDOUT;
 	}
@@ -207,11 +210,12 @@ static int add_if_ours(struct search *search, const struct session_at *at, pid_t
 	const struct outside_mark question = { .kind = JPHASE_NONE };
 	struct jphase_answer answer = { .pid = 0 };
 	struct found *grown;
-	int err = ask(at, pid, &question, &answer);
+	int err = ask(at, pid, &question, SEARCH_WAIT_MS, &answer);
 
+	search->silent |= err == -ETIMEDOUT;
 	/* Without a process of the user's choice it is not the one. */
 	if (err < 0 && (pid || err != -ESRCH))
-		return err == -ETIMEDOUT ? err : 0;
+		return 0;
 	grown = reallocarray(search->found, search->count + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -258,9 +262,12 @@ static int search_all(const struct outside_choice *choice, struct search *ret)
 	return err;
 }
 
-static void explain_none(const struct outside_choice *choice, char error[OUTSIDE_ERROR_ROOM])
+static void explain_none(const struct outside_choice *choice, const struct search *search,
+	char error[OUTSIDE_ERROR_ROOM])
 {
-	if (choice->session)
+	if (choice->pid && SYS_RESULT(kill(choice->pid, 0)) == -ESRCH)
+		explain(error, "there is no process %d", (int)choice->pid);
+	else if (choice->session)
 		explain(error, "no session of yours is called \"%.60s\"", choice->session);
 	else if (choice->pid)
 		explain(error,
@@ -271,15 +278,26 @@ static void explain_none(const struct outside_choice *choice, char error[OUTSIDE
 			"no session of yours is under way; jphase run or jphase attach begin one");
 	if (choice->session && choice->pid)
 		explain(error, " and has process %d", (int)choice->pid);
+	if (search->silent)
+		explain(error, "; one session does not answer");
+}
+
+/* Of one whose program has ended, no process is left to be named. */
+static void explain_one(const struct found *found, char error[OUTSIDE_ERROR_ROOM])
+{
+	explain(error, "\n  --session %s: ", found->at.address);
+	if (found->answer.pid)
+		explain(error, "process %" PRIu32 " %.60s", found->answer.pid,
+			found->answer.message);
+	else
+		explain(error, "its program has ended");
 }
 
 static void explain_several(const struct search *search, char error[OUTSIDE_ERROR_ROOM])
 {
 	explain(error, "there are %zu sessions; choose one by --session or --pid:", search->count);
 	for (size_t i = 0; i < search->count; i++)
-		explain(error, "\n  --session %s: process %" PRIu32 " %.60s",
-			search->found[i].at.address, search->found[i].answer.pid,
-			search->found[i].answer.message);
+		explain_one(&search->found[i], error);
 }
 
 static int find_session(
@@ -292,10 +310,7 @@ static int find_session(
 		return 0;
 	err = search_all(choice, &search);
 	if (err < 0) {
-		explain(error,
-			err == -ETIMEDOUT ? "a session does not answer"
-					  : "cannot look for sessions: %s",
-			strerror(-err));
+		explain(error, "cannot look for sessions: %s", strerror(-err));
 	} else if (search.count == 1) {
 		*ret = search.found[0].at;
 	} else {
@@ -303,7 +318,7 @@ static int find_session(
 		if (search.count)
 			explain_several(&search, error);
 		else
-			explain_none(choice, error);
+			explain_none(choice, &search, error);
 	}
 	free(search.found);
 	return err;
@@ -320,7 +335,7 @@ int outside_mark(const struct outside_choice *choice, const struct outside_mark 
 	err = find_session(choice, &at, ret_error);
 	if (err < 0)
 		return err;
-	err = ask(&at, choice->pid, mark, &answer);
+	err = ask(&at, choice->pid, mark, ANSWER_WAIT_MS, &answer);
 	if (err == -ETIMEDOUT)
 		explain(ret_error, "the session does not answer");
 	else if (err < 0)

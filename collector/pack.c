@@ -164,13 +164,13 @@ static void pack_groups(msgpack_packer *pk, const struct recorder_header *h)
 
 static void pack_layout(msgpack_packer *pk)
 {
-	msgpack_pack_map(pk, schema_layout_count);
+	msgpack_pack_array(pk, schema_layout_count);
 	for (size_t i = 0; i < schema_layout_count; i++) {
 		const struct schema_layout *layout = &schema_layouts[i];
 		const char *word = layout->columns;
 
+		msgpack_pack_array(pk, schema_columns(layout->kind) + 2);
 		msgpack_pack_uint64(pk, layout->kind);
-		msgpack_pack_array(pk, schema_columns(layout->kind) + 1);
 		pack_text(pk, layout->name);
 		while (*word) {
 			size_t length = strcspn(word, " ");

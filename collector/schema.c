@@ -2,7 +2,9 @@
 #include "schema.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "internal/sys.h"
 #include "internal/util.h"
 #include "jphase/abi.h"
 
@@ -66,6 +68,16 @@ size_t schema_columns(enum schema_kind kind)
 		return columns;
 	}
 	return 0;
+}
+
+bool schema_begins(int fd)
+{
+	static const char start[] = "\xa6"
+				    "format\xa6" SCHEMA_FORMAT;
+	char head[32];
+	ssize_t n = sys_pread(fd, head, sizeof(head), 0);
+
+	return n > 0 && memmem(head, (size_t)n, start, sizeof(start) - 1);
 }
 
 static const char *const marker_names[] = {

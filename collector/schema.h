@@ -17,7 +17,7 @@
  *   metrics: array of maps { reader, name, unit, kind, scope, group, part,
  *     note, absent, source, step_ns, idle_per_s }: for each present reader its metric_list in order,
  *   groups: map of reader name -> number of groups,
- *   layout: map of record number -> array: record name, then column names.
+ *   layout: array of arrays: record number, record name, then column names.
  *
  * Times are CLOCK_MONOTONIC in ns.  process is the index from the process
  * record.  values and times follow the order of "metrics" of that reader; nil
@@ -26,6 +26,7 @@
 #ifndef COLLECTOR_SCHEMA_H
 #define COLLECTOR_SCHEMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SCHEMA_FORMAT  "jphase"
@@ -54,6 +55,9 @@ extern const size_t schema_layout_count;
 
 /* Columns of that record, the kind itself not counted; 0: unknown. */
 size_t schema_columns(enum schema_kind kind);
+
+/* Does what this descriptor reads from its start begin as a recording does? */
+bool schema_begins(int fd);
 
 /* How the recording calls a marker's kind (enum jphase_kind), or NULL: by its number. */
 const char *schema_marker_name(unsigned kind);

@@ -78,6 +78,26 @@ static int choose_mode(struct session *s, char ret_error[SESSION_ERROR_ROOM])
 	return 0;
 }
 
+static const struct source *chosen_source(const struct session *s, const char *name)
+{
+	for (size_t i = 0; i < s->sources.count; i++)
+		if (str_eq(s->sources.source[i].ops->name, name))
+			return &s->sources.source[i];
+	return NULL;
+}
+
+/* Who asks for an idle baseline asks for energy. */
+static int check_idle(const struct session *s, char ret_error[SESSION_ERROR_ROOM])
+{
+	const struct source *energy = chosen_source(s, "energy");
+
+	if (!s->config->idle_ns || (energy && energy->present))
+		return 0;
+	snprintf(ret_error, SESSION_ERROR_ROOM, "idle-baseline needs energy counters: %s",
+		energy ? energy->absent : "the sources that were chosen leave them out");
+	return -ENODEV;
+}
+
 int session_prepare(
 	struct session *s, const struct config *chosen, char ret_error[SESSION_ERROR_ROOM])
 {
@@ -113,6 +133,8 @@ int session_prepare(
 			&s->env.cgroup_root, ret_error);
 	if (err == 0)
 		err = source_probe(&s->sources, &s->env, ret_error);
+	if (err == 0)
+		err = check_idle(s, ret_error);
 	return err < 0 ? err : choose_mode(s, ret_error);
 }
 

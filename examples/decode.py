@@ -14,7 +14,7 @@ import msgpack
 
 def objects(file):
     """All whole objects; a recording that was cut short ends in a part of one."""
-    unpacker = msgpack.Unpacker(file, strict_map_key=False, unicode_errors="replace")
+    unpacker = msgpack.Unpacker(file, unicode_errors="replace")
     try:
         yield from unpacker
     except msgpack.OutOfData:
@@ -34,7 +34,7 @@ def main(path):
         header = next(stream, None)
         if not isinstance(header, dict) or header.get("format") != "jphase":
             sys.exit(f"{path} is not a jphase recording")
-        layout = header.pop("layout")
+        layout = {kind: rest for kind, *rest in header.pop("layout")}
         for key, value in header.items():
             print(f"{key}: {value}")
         calibrations = set()  # processes that show what markers cost, no part of the run

@@ -146,6 +146,65 @@ static void a_file_that_is_no_recording_is_said_to_be_none(void **state)
 	assert_not_started("$jphase report --format jsn text", 2, "did you mean \"json\"?");
 }
 
+static void a_report_does_not_overwrite_a_recording(void **state)
+{
+	(void)state;
+	shell("$jphase run -q -o x.msgpack -- $act phase=a; cp x.msgpack y.msgpack");
+	assert_not_started("$jphase report -o x.msgpack y.msgpack", 1,
+		"x.msgpack is a recording; it is not overwritten");
+	shell("cmp x.msgpack y.msgpack && echo text >z.txt && "
+	      "$jphase report -o z.txt x.msgpack && grep -c '^a ' z.txt");
+	assert_string_equal(r.out, "1\n");
+}
+
+static void the_newest_recording_is_found_under_any_name(void **state)
+{
+	(void)state;
+	shell("$jphase run -q -- $act phase=old; touch -d '1 minute ago' jphase-*.msgpack; "
+	      "$jphase run -q -o mine.msgpack -- $act phase=newest; echo none >later.msgpack; "
+	      "$jphase report -f csv | cut -d';' -f2 | grep -c newest");
+	assert_int_equal(r.code, 0);
+	assert_string_equal(r.err, "jphase: mine.msgpack\n");
+}
+
+static void what_cannot_be_read_again_is_not_offered(void **state)
+{
+	(void)state;
+	assert_not_started("$jphase run -o - -- $act print=ran", 125,
+		"output \"-\": standard output is the program's");
+	shell("$jphase run -o /dev/null -- $act print=ran");
+	assert_string_equal(r.err, "jphase: 1 phase\n");
+	shell("$jphase run -o f.msgpack -- $act print=ran");
+	assert_string_equal(r.err, "jphase: 1 phase; see: jphase report f.msgpack\n");
+}
+
+static void a_program_that_was_taken_for_the_pattern_is_named(void **state)
+{
+	(void)state;
+	assert_not_started("$jphase run --token-pattern /bin/echo hello", 127,
+		"\"/bin/echo\" was taken for the pattern");
+	assert_not_started(
+		"$jphase run --token-pattern=x hello", 127, "jphase: hello: no such program\n");
+}
+
+static void an_idle_baseline_without_energy_is_refused(void **state)
+{
+	(void)state;
+	assert_not_started("$jphase run --sources perf --idle-baseline 20ms -- $act print=ran", 125,
+		"idle-baseline needs energy counters: the sources that were chosen leave them out");
+}
+
+static void a_program_that_was_killed_is_said_to_be(void **state)
+{
+	(void)state;
+	shell("$jphase run -o k.msgpack -- sh -c 'kill -9 $$'; echo $?; "
+	      "$jphase report k.msgpack | sed -n 2p | cut -d, -f2-3; "
+	      "$jphase report -f json k.msgpack | grep '\"signal\"'");
+	assert_string_equal(r.out, "137\n killed by SIGKILL, exit status 137\n"
+				   "  \"signal\": \"SIGKILL\",\n");
+	assert_non_null(strstr(r.err, "jphase: sh was killed by SIGKILL\n"));
+}
+
 static void an_unreadable_file_is_named(void **state)
 {
 	(void)state;
@@ -319,6 +378,12 @@ int main(void)
 		TEST(wrong_options_are_refused_before_anything_is_started),
 		TEST(a_wrong_line_of_a_config_file_is_named),
 		TEST(a_file_that_is_no_recording_is_said_to_be_none),
+		TEST(a_report_does_not_overwrite_a_recording),
+		TEST(the_newest_recording_is_found_under_any_name),
+		TEST(what_cannot_be_read_again_is_not_offered),
+		TEST(a_program_that_was_taken_for_the_pattern_is_named),
+		TEST(an_idle_baseline_without_energy_is_refused),
+		TEST(a_program_that_was_killed_is_said_to_be),
 		TEST(an_unreadable_file_is_named),
 		TEST(a_truncated_recording_shows_what_is_there),
 		TEST(one_bad_file_does_not_hide_the_others),

@@ -62,6 +62,24 @@ static void defaults_are_those_of_the_manual(void **state)
 	assert_null(config.user);
 }
 
+static void lists_that_are_given_again_grow(void **state)
+{
+	static char much[CLI_LIST_ROOM - 2];
+
+	(void)state;
+	setenv("JPHASE_EVENTS", "task-clock", 1);
+	assert_int_equal(LOAD("-e", "cycles", "--events=instructions:u", "-e", "r11", "app"), 6);
+	assert_string_equal(config.events, "cycles,instructions:u,r11");
+	assert_int_equal(LOAD("app"), 1);
+	assert_string_equal(config.events, "task-clock");
+	assert_int_equal(LOAD("-o", "first", "-o", "second", "app"), 5);
+	assert_string_equal(config.output, "second");
+	memset(much, 'x', sizeof(much) - 1);
+	assert_int_equal(LOAD("-e", much, "-e", ""), 5);
+	assert_int_equal(LOAD("-e", much, "-e", "yy"), -EINVAL);
+	clear_variables(NULL);
+}
+
 static const struct {
 	const char *option, *variable;
 } variables[] = {
@@ -242,6 +260,7 @@ int main(void)
 		cmocka_unit_test_setup(a_ring_is_a_power_of_two_within_limits, clear_variables),
 		cmocka_unit_test_setup(times_have_limits, clear_variables),
 		cmocka_unit_test_setup(an_empty_text_is_refused, clear_variables),
+		cmocka_unit_test_setup(lists_that_are_given_again_grow, clear_variables),
 		cmocka_unit_test_setup(a_bad_variable_is_named, clear_variables),
 		cmocka_unit_test_setup(what_is_exported_is_loaded_again, clear_variables),
 		cmocka_unit_test_setup(a_default_takes_its_variable_away, clear_variables),
