@@ -46,6 +46,30 @@ static const struct section after[] = {
 		"Times are written as 10ms, 1.5s, 250us, 100ns or 0; a plain number means "
 		"milliseconds.\n"
 		"In numbers k is 1024 and M is 1024 times that.\n" },
+	{ "CALLS",
+		"They are declared in\n.IR jphase/jphase.h ,\n"
+		"may be called from any thread and any signal handler, and do nothing in a program "
+		"that is not measured.\n"
+		".TP\n.BI \"void joule_phase(const char *\" name )\n"
+		"The process's phase ends and the next one begins.\n"
+		".TP\n.BI \"void joule_begin(const char *\" name \"), joule_end(const char *\" name )\n"
+		"Around a region of the calling thread.\n"
+		"Regions nest; a null pointer ends the innermost one.\n"
+		".TP\n.BI \"void joule_mark(const char *\" name )\n"
+		"Something happened now.\n"
+		".TP\n.BI \"void joule_value(const char *\" name \", double \" amount )\n"
+		"So much work was done in the phase and in the thread's innermost region.\n"
+		".TP\n.B int joule_active(void)\n"
+		"1 while the program is measured.\n" },
+	{ "SIGNS IN REPORTS",
+		".TP\n.B \\-\nThe value was not counted, or the phase could not be resolved.\n"
+		".TP\n.B ~\nThe value is scaled: its counter shared the processor with others.\n"
+		".TP\n.B ?\nToo short for what is shown: mostly the cost of the markers, or shorter "
+		"than the step in which the counter moves.\n"
+		".TP\n.B !\nRead late, by more than a tenth of its time.\n"
+		".TP\n.B +\nHolds the work of unresolved phases beside it.\n"
+		".TP\n.B *\nA sum without those in which the value was not counted.\n"
+		".PP\nThe lines below the table say why, and\n.B \\-\\-quality\ntells it of each value.\n" },
 	{ "EXIT STATUS",
 		".B jphase run\nends with the status of the program, or with 128 plus the number "
 		"of the signal that ended it, and with\n"
