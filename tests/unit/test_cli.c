@@ -147,8 +147,8 @@ static void a_refused_option_says_what_was_meant(void **state)
 	assert_refused(PARSE("-qo"), "option \"--output\" needs an argument: FILE");
 	assert_refused(PARSE("--every", "soon"),
 		"option \"--every\": \"soon\" is not a time such as 10ms, 1.5s, 250us or 0");
-	assert_refused(PARSE("--room", "-1"),
-		"option \"--room\": \"-1\" is not a number (k is 1024)");
+	assert_refused(
+		PARSE("--room", "-1"), "option \"--room\": \"-1\" is not a number (k is 1024)");
 	assert_refused(PARSE("--room", "99999999999999999999"),
 		"option \"--room\": \"99999999999999999999\" is too large");
 	assert_refused(PARSE("-c", "gren"),
