@@ -109,8 +109,9 @@ struct patience {
 static bool wait_slice(struct patience *p, const void *word, uint32_t value)
 {
 	static const uint8_t slice_ms[] = { 1, 1, 2, 4, 10 };
-	uint64_t left = saturating_sub(p->until_ns, now_ns());
 	uint64_t slice_ns = slice_ms[p->slice] * NSEC_PER_MSEC;
+	/* The first slice is short, and most often the only one: no look at the clock. */
+	uint64_t left = p->slice ? saturating_sub(p->until_ns, now_ns()) : slice_ns;
 
 	if (collector_is_gone() || is_stalled())
 		return false;
