@@ -29,6 +29,8 @@
 #define HELLO_WAIT_MS 2000
 #define COMMAND_ROOM  (64u << 10)
 #define DESCRIPTORS   65536
+#define TURN_NS       100000
+#define RESET_ON_FORK 1
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -67,6 +69,36 @@ static void default_scheduling(void)
 	sched_setaffinity(0, sizeof(all), &all);
 	sched_setscheduler(0, SCHED_OTHER, &normal);
 	setpriority(PRIO_PROCESS, 0, 0);
+}
+
+/* What the kernel calls struct sched_attr; only newer C libraries do. */
+struct scheduling {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns;
+	uint64_t deadline_ns;
+	uint64_t period_ns;
+};
+
+/*
+ * From Linux 6.12 on, who asks for short turns gets them sooner when woken: a
+ * marker that shares its CPU with us is answered before it comes to wait.
+ * Older kernels take no notice.  For the calling thread alone.
+ */
+static void ask_for_short_turns(void)
+{
+	const struct scheduling wish = {
+		.size = sizeof(wish),
+		.policy = SCHED_OTHER,
+		.flags = RESET_ON_FORK,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime_ns = TURN_NS,
+	};
+
+	syscall(SYS_sched_setattr, 0, &wish, 0);
 }
 
 static void raise_descriptor_limit(void)
@@ -309,6 +341,7 @@ static int collect(int argc, char **argv)
 	if (err == 0) {
 		if (!has_launcher(&caller))
 			close(SOCKET_FD);
+		ask_for_short_turns();
 		do
 			loop_run(&session);
 		while (loop_linger(&session));
