@@ -22,7 +22,7 @@
 #define LENGTH      1000000
 /* More than a marker takes, in user space and in all. */
 #define MARKER_USER 1000
-#define MARKER_ALL  50000
+#define MARKER_ALL  200000
 
 static struct measured work_phases(void)
 {

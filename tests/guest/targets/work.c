@@ -8,12 +8,17 @@
  *	work regions COUNT N           a phase "work" with COUNT threads, each with regions "r"
  *	                               of N, 2 N, ... 50 N
  *	work workers COUNT N           children with a phase "work" of their own: N, 2 N, ...
+ *	work accesses COUNT N          COUNT phases p00000 ... of N, 2 N, ... writes to
+ *	                               0x10000000, and half as many reads
+ *	work calls COUNT N             COUNT phases p00000 ... of N, 2 N, ... getppid calls
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +29,9 @@
 #define NAME_ROOM   8
 #define WARM_UPS    10
 #define REGIONS     50
+#define WATCHED     0x10000000
+/* In place of the work that is given. */
+#define WARM_UP     500000
 
 /* Exactly that many instructions, an even number, from the first to the last. */
 static void run_instructions(uint64_t count)
@@ -39,10 +47,9 @@ static uint64_t number(const char *text)
 }
 
 /* The names are made before, as to make one costs what its number is like. */
-static int work_phases(char **args)
+static int run_phases(uint64_t count, uint64_t first, uint64_t step, void (*run)(uint64_t amount))
 {
 	static char name[PHASES_MAX][NAME_ROOM];
-	uint64_t count = number(args[0]), first = number(args[1]), step = number(args[2]);
 
 	if (count > PHASES_MAX)
 		return 2;
@@ -51,14 +58,52 @@ static int work_phases(char **args)
 	/* The collector is busy with a new process for a while. */
 	for (int i = 0; i < WARM_UPS; i++) {
 		joule_phase("warm-up");
-		run_instructions(first);
+		run_instructions(WARM_UP);
 	}
 	for (uint64_t i = 0; i < count; i++) {
 		joule_phase(name[i]);
-		run_instructions(first + i * step);
+		run(first + i * step);
 	}
 	joule_phase("finish");
 	return 0;
+}
+
+static int work_phases(char **args)
+{
+	return run_phases(number(args[0]), number(args[1]), number(args[2]), run_instructions);
+}
+
+static void access_watched(uint64_t count)
+{
+	volatile uint32_t *watched = (volatile uint32_t *)WATCHED;
+
+	for (uint64_t i = 0; i < count; i++)
+		*watched = (uint32_t)i;
+	for (uint64_t i = 0; i < count / 2; i++)
+		(void)*watched;
+}
+
+static int work_accesses(char **args)
+{
+	uint64_t each = number(args[1]);
+
+	if (mmap((void *)WATCHED, 4096, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return 1;
+	return run_phases(number(args[0]), each, each, access_watched);
+}
+
+static void call_kernel(uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		syscall(SYS_getppid);
+}
+
+static int work_calls(char **args)
+{
+	uint64_t each = number(args[1]);
+
+	return run_phases(number(args[0]), each, each, call_kernel);
 }
 
 static int wait_all(void)
@@ -169,6 +214,8 @@ static const struct {
 	{ "threads", 2, work_threads },
 	{ "regions", 2, work_regions },
 	{ "workers", 2, work_workers },
+	{ "accesses", 2, work_accesses },
+	{ "calls", 2, work_calls },
 };
 
 int main(int argc, char **argv)
