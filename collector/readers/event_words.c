@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "readers/breakpoint.h"
 #include "readers/reason.h"
 
 #define BLANKS    " \t\n"
@@ -26,7 +27,7 @@ static bool is_modifier(const char *text)
 /* Where the modifier begins: behind the last slash, or the last colon.  NULL: none. */
 static char *modifier_find(char *name)
 {
-	char *slash = strrchr(name, '/');
+	char *slash = breakpoint_is_meant(name) ? NULL : strrchr(name, '/');
 	char *colon = strrchr(name, ':');
 
 	if (slash)
@@ -63,13 +64,13 @@ static void word_clear(struct event_word *word)
 	free(word->name);
 }
 
-/* The end of the event that begins here: commas between slashes are its own. */
+/* The end of the event that begins here: commas between two slashes are its own. */
 static const char *word_end(const char *at)
 {
-	bool slash = false;
+	bool pairs = !breakpoint_is_meant(at), slash = false;
 
 	for (; *at; at++) {
-		if (*at == '/')
+		if (*at == '/' && pairs)
 			slash = !slash;
 		else if (!slash && strchr(",{}", *at))
 			break;
@@ -88,7 +89,7 @@ static int word_check(struct parser *p, const char *text, size_t length)
 	}
 	for (size_t i = 0; i < length; i++)
 		slashes += text[i] == '/';
-	if (slashes != 0 && slashes != 2) {
+	if (slashes != 0 && slashes != 2 && !breakpoint_is_meant(text)) {
 		reason_set(p->reason,
 			"cannot count \"%.*s\": it is written PMU/EVENT,TERM=VALUE/ with two "
 			"slashes",

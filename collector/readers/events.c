@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "internal/util.h"
+#include "readers/breakpoint.h"
 #include "readers/event_names.h"
 #include "readers/reason.h"
 #include "readers/textfile.h"
@@ -241,6 +242,21 @@ static int resolve_wrong_modifier(struct resolver *r, const char *name)
 	return -EINVAL;
 }
 
+/* The kernel schedules and groups it as a software event. */
+static int resolve_breakpoint(struct resolver *r, const char *name)
+{
+	struct event_code code = { .pmu = NULL };
+	int err;
+
+	if (!breakpoint_is_meant(name))
+		return NOT_MINE;
+	err = breakpoint_parse(name, &code.attr, r->why);
+	if (err < 0)
+		return err;
+	r->event->software = true;
+	return code_add(r, code);
+}
+
 static const char *const tracefs_roots[] = { "kernel/tracing", "kernel/debug/tracing" };
 
 /* The number of a tracepoint, or -errno of the tree that comes nearest to having one. */
@@ -344,6 +360,7 @@ static int resolve_nothing(struct resolver *r, const char *name)
 
 static int (*const resolve_steps[])(struct resolver *r, const char *name) = {
 	resolve_generic,
+	resolve_breakpoint,
 	resolve_pmu,
 	resolve_raw,
 	resolve_wrong_modifier,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "internal/util.h"
+#include "readers/breakpoint.h"
 #include "readers/reason.h"
 
 /* Longer than the kernel takes to give other users of the PMU their turn. */
@@ -167,6 +168,12 @@ int perf_groups_place(struct perf_plan *plan, const struct event *event,
 		if (piece.brace != EVENT_NO_BRACE)
 			return refuse_brace(
 				plan, event, "does not fit beside the others", ret_reason);
+		/* A group of their own would find no room either. */
+		if (code->attr.type == PERF_TYPE_BREAKPOINT) {
+			reason_set(ret_reason, "cannot count \"%.60s\" beside the others: %s",
+				event->word.text, breakpoint_refusal(-ENOSPC));
+			return -ENOSPC;
+		}
 	}
 	if (g == plan->metrics.groups || plan->single) {
 		/* Core types are counted each in a group of their own. */

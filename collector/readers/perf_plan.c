@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "internal/util.h"
+#include "readers/breakpoint.h"
 #include "readers/perf_groups.h"
 #include "readers/reason.h"
 #include "readers/textfile.h"
@@ -136,7 +137,12 @@ static bool counts_machine(const struct event_code *code)
 
 static void open_reason(const struct planner *p, const struct event_code *code, int err, char *ret)
 {
-	if (is_permission(err) && counts_machine(code))
+	const char *refusal =
+		code->attr.type == PERF_TYPE_BREAKPOINT ? breakpoint_refusal(err) : NULL;
+
+	if (refusal)
+		reason_set(ret, "%s", refusal);
+	else if (is_permission(err) && counts_machine(code))
 		reason_set(ret,
 			"it counts for the whole machine, and perf_event_paranoid is %d: set it "
 			"to 0 or give jphase CAP_PERFMON (jphase doctor)",
@@ -267,7 +273,8 @@ static bool name_is_taken(const struct metric_list *list, const char *name)
 static int metrics_add(struct planner *p, const struct event *e)
 {
 	bool limited = is_limited(p, e);
-	bool faults = e->software && e->reach == REACH_USER && (limited || e->word.user);
+	bool faults = e->software && e->reach == REACH_USER && (limited || e->word.user) &&
+		      e->code[0].attr.type == PERF_TYPE_SOFTWARE;
 	char fault_note[] = "faults inside system calls are missing";
 	char *name;
 	int err = 0;

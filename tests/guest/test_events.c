@@ -136,6 +136,47 @@ static void a_group_that_fits_shares_its_counters_with_none(void **state)
 	measure_clear(&m);
 }
 
+/* One event, in phases of 40, 80, ... times what the target does. */
+static void assert_exact(const char *mode, const char *event, uint64_t each)
+{
+	static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
+
+	for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+		char *chosen = text_make("JPHASE_EVENTS=%s", event);
+		struct measured m = {
+			.way = ways[w],
+			.env = { chosen },
+			.argv = { WORK, mode, "20", "40" },
+		};
+
+		measure(&m);
+		assert_int_equal(m.child.code, 0);
+		for (unsigned i = 0; i < 20; i++) {
+			char *name = text_make("p%05u", i);
+
+			assert_int_equal(counted(&m, phase_at(&m, name, 0), event), (i + 1) * each);
+			free(name);
+		}
+		assert_int_equal(counted(&m, phase_at(&m, "finish", 0), event), 0);
+		measure_clear(&m);
+		free(chosen);
+	}
+}
+
+static void a_breakpoint_counts_each_access(void **state)
+{
+	(void)state;
+	assert_exact("accesses", "mem:0x10000000:w", 40);
+	assert_exact("accesses", "mem:0x10000000/4:r:u", 20);
+	assert_exact("accesses", "mem:0x10000000/8", 60);
+}
+
+static void a_tracepoint_counts_each_call(void **state)
+{
+	(void)state;
+	assert_exact("calls", "syscalls:sys_enter_getppid", 40);
+}
+
 static void assert_refused(const char *events, const char *name, const char *why)
 {
 	struct child r = { .argv = { JPHASE, "run", "-o", "/tmp/refused.msgpack", "-e", events,
@@ -165,6 +206,7 @@ static void an_event_that_does_not_exist_is_refused_with_a_suggestion(void **sta
 	(void)state;
 	assert_refused("INST_RETIREDD", "\"INST_RETIREDD\"", "INST_RETIRED");
 	assert_refused("arm_n1::NONSENSE", "\"arm_n1::NONSENSE\"", "no such event");
+	assert_refused("mem:0x10000001/8", "\"mem:0x10000001/8\"", "the processor cannot watch");
 }
 
 static void names_of_the_pmu_count_as_the_generic_ones_do(void **state)
@@ -210,6 +252,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_events_than_counters_are_scaled_to_within_a_hundredth),
 		cmocka_unit_test(a_group_that_never_ran_in_a_phase_is_not_counted_there),
+		cmocka_unit_test(a_breakpoint_counts_each_access),
+		cmocka_unit_test(a_tracepoint_counts_each_call),
 		cmocka_unit_test(a_group_that_fits_shares_its_counters_with_none),
 		cmocka_unit_test(a_group_too_large_for_the_pmu_is_refused_by_name),
 		cmocka_unit_test(an_event_that_does_not_exist_is_refused_with_a_suggestion),

@@ -59,6 +59,11 @@ static void lists_are_split(void **state)
 			{ { "sched:sched_switch", "sched:sched_switch", false, false, -1 } } },
 		{ "skl::A:B:u", { { "skl::A:B:u", "skl::A:B", true, false, -1 } } },
 		{ ":u", { { ":u", ":u", false, false, -1 } } },
+		{ "mem:0x10/4:w,mem:16:r:u",
+			{ { "mem:0x10/4:w", "mem:0x10/4:w", false, false, -1 },
+				{ "mem:16:r:u", "mem:16:r", true, false, -1 } } },
+		{ "{mem:0x10/4,a}", { { "mem:0x10/4", "mem:0x10/4", false, false, 0 },
+					    { "a", "a", false, false, 0 } } },
 	};
 	char reason[READER_REASON_ROOM];
 
@@ -334,6 +339,21 @@ static void tracepoints_are_looked_up_in_tracefs(void **state)
 	events_clear(&events);
 }
 
+static void breakpoints_are_grouped_as_software_events(void **state)
+{
+	char reason[READER_REASON_ROOM];
+	struct events events;
+
+	(void)state;
+	assert_int_equal(resolve(&bare, "mem:0x1000/8:w:u", &events, reason), 0);
+	assert_string_equal(events.event[0].name, "mem:0x1000/8:w:u");
+	assert_true(events.event[0].software);
+	assert_int_equal(events.event[0].code[0].attr.type, PERF_TYPE_BREAKPOINT);
+	assert_int_equal(events.event[0].code[0].attr.bp_addr, 0x1000);
+	assert_int_equal(events.event[0].code[0].attr.exclude_kernel, 1);
+	events_clear(&events);
+}
+
 static void what_cannot_be_meant_is_refused_in_one_sentence(void **state)
 {
 	static const struct {
@@ -376,6 +396,8 @@ static void what_cannot_be_meant_is_refused_in_one_sentence(void **state)
 			"cannot count \"..:..\": no such event (jphase list shows all)" },
 		{ "r11112222333344445", -EINVAL,
 			"cannot count \"r11112222333344445\": a raw event has at most 16 digits" },
+		{ "mem:here", -EINVAL,
+			"cannot count \"mem:here\": it is written mem:0xADDRESS[/LENGTH][:ACCESS]" },
 	};
 	char reason[READER_REASON_ROOM];
 	struct events events;
@@ -506,6 +528,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_names_a_core_type_is_counted_there),
 		cmocka_unit_test(an_event_of_the_machine_knows_its_cpus_and_worth),
 		cmocka_unit_test(tracepoints_are_looked_up_in_tracefs),
+		cmocka_unit_test(breakpoints_are_grouped_as_software_events),
 		cmocka_unit_test(what_cannot_be_meant_is_refused_in_one_sentence),
 		cmocka_unit_test(a_tracepoint_without_tracefs_is_refused_with_the_fix),
 		cmocka_unit_test(libpfm_names_are_coded),
