@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mount.h>
 #include <cmocka.h>
 
 #include "internal/util.h"
@@ -17,6 +18,7 @@
 #define MARKERS_USER 1000
 /* A read of the clock begins again when the kernel has just moved it on. */
 #define CLOCK_READ   60
+#define TRACEFS      "/sys/kernel/tracing"
 
 /* What the regions counted beyond their work: the least, the most, and in how many. */
 struct beyond {
@@ -99,11 +101,25 @@ static void sampled_regions_are_their_work_and_one_constant(void **state)
 	assert_true(sampled.most - sampled.least <= CLOCK_READ);
 }
 
+/* The kernel then has no probe to share: each thread has one of its own. */
+static void without_tracefs_regions_are_sampled_as_exactly(void **state)
+{
+	struct beyond sampled = { 0 }, read = { 0 };
+
+	(void)state;
+	assert_int_equal(umount2(TRACEFS, MNT_DETACH), 0);
+	measure_regions("JPHASE_MODE=exact", &sampled, &read);
+	assert_int_equal(mount("tracing", TRACEFS, "tracefs", 0, NULL), 0);
+	assert_int_equal(read.count, THREADS);
+	assert_true(sampled.most - sampled.least <= CLOCK_READ);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions_read_while_they_wait_count_their_thread),
 		cmocka_unit_test(sampled_regions_are_their_work_and_one_constant),
+		cmocka_unit_test(without_tracefs_regions_are_sampled_as_exactly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

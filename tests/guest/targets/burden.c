@@ -6,6 +6,7 @@
  *	burst=MIB    touches so much memory, and gives it back
  *	write=KIB    writes so much to the disk, past the page cache
  *	read=KIB     reads so much
+ *	idle=MS      sleeps so long
  *	spin=MS      computes until that much time of a CPU has been used
  *	hold=COUNT   starts so many children, then ends them
  *	exceed=MIB   a child that touches so much memory, and is killed for it
@@ -100,6 +101,11 @@ static void do_spin(unsigned ms)
 			continue;
 }
 
+static void do_idle(unsigned ms)
+{
+	usleep(ms * 1000);
+}
+
 static void do_hold(unsigned count)
 {
 	pid_t child[HOLD_MAX];
@@ -166,6 +172,7 @@ static const struct {
 	{ "burst", burst },
 	{ "write", do_write },
 	{ "read", do_read },
+	{ "idle", do_idle },
 	{ "spin", do_spin },
 	{ "hold", do_hold },
 	{ "exceed", do_exceed },
