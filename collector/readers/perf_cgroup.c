@@ -28,7 +28,9 @@ struct cpu_unit {
 	struct perf_unit unit;
 	uint64_t last[PERF_GROUP_MAX];
 	uint64_t times[2]; /* enabled, running */
-	uint64_t owed_ns;  /* enabled since it ran last */
+	/* From one reading to the next, when it ran last. */
+	uint64_t grown[PERF_GROUP_MAX];
+	uint64_t ran_ns;
 };
 
 struct cpu_units {
@@ -327,7 +329,17 @@ static int perf_cgroup_describe(const struct reader *r, struct metric_list *out)
 	return err;
 }
 
-/* What was not counted at all is made up for when the group runs again. */
+/*
+ * Where the group never ran, the sums go on at the rate of before: a phase in
+ * which no CPU counted is "not counted", but those around it and TOTAL are right.
+ */
+static void sums_estimate(
+	struct cpu_units *units, const struct cpu_unit *u, size_t count, uint64_t enabled)
+{
+	for (size_t i = 0; i < count && u->ran_ns; i++)
+		units->sum[i] += (uint64_t)((unsigned __int128)u->grown[i] * enabled / u->ran_ns);
+}
+
 static int unit_read(struct cpu_units *units, struct cpu_unit *u, size_t count, bool scaled)
 {
 	uint64_t now[PERF_GROUP_MAX] = { 0 }, times[2] = { 0 }, enabled, running;
@@ -339,17 +351,18 @@ static int unit_read(struct cpu_units *units, struct cpu_unit *u, size_t count, 
 	running = times[1] - u->times[1];
 	units->times[0] += enabled;
 	units->times[1] += running;
-	u->owed_ns += enabled;
 	memcpy(u->times, times, sizeof(times));
-	if (u->owed_ns && !running)
+	if (enabled && !running) {
+		if (scaled)
+			sums_estimate(units, u, count, enabled);
 		return 0;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t grown = now[i] - u->last[i];
-
-		units->sum[i] += scaled ? perf_scale(grown, u->owed_ns, running) : grown;
-		u->last[i] = now[i];
 	}
-	u->owed_ns = 0;
+	for (size_t i = 0; i < count; i++) {
+		u->grown[i] = now[i] - u->last[i];
+		u->last[i] = now[i];
+		units->sum[i] += scaled ? perf_scale(u->grown[i], enabled, running) : u->grown[i];
+	}
+	u->ran_ns = running ? running : u->ran_ns;
 	return 0;
 }
 

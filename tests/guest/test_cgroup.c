@@ -336,6 +336,78 @@ static void the_work_of_an_outsider_counts_nothing(void **state)
 	measure_clear(&m);
 }
 
+/* One event by ten names, for a PMU that holds six at a time. */
+#define TEN_EVENTS                                                                                 \
+	"instructions:u,r8:u,r08:u,r008:u,r0008:u,r00008:u,r000008:u,r0000008:u,r00000008:u,"      \
+	"r000000008:u"
+
+/* The collector sleeps between markers: to switch to it costs the group some time. */
+static struct measured ten_events(const char *count, const char *length)
+{
+	return (struct measured){
+		.options = { "--cgroup", "create=made", "--scope", "cgroup", "-e", TEN_EVENTS },
+		.env = { "JPHASE_INTERVAL=0" },
+		.argv = { BUILD_DIR "/guest/targets/work", "phases", count, length, "0" },
+	};
+}
+
+static bool is_of_ten(const struct measured *m, size_t column)
+{
+	return strstr("," TEN_EVENTS ",", m->model->columns[column].name) != NULL;
+}
+
+static void events_of_a_group_share_the_counters_and_are_scaled(void **state)
+{
+	struct measured m = ten_events("2", "200000000");
+	size_t values = 0;
+
+	(void)state;
+	measure_in(&m, ROOT);
+	for (size_t i = 0; i < 2 * m.model->column_count; i++) {
+		const struct row *row = phase_at(&m, i % 2 ? "p00001" : "p00000", 0);
+		struct value v = model_value(m.model, row, i / 2);
+
+		if (!is_of_ten(&m, i / 2))
+			continue;
+		values++;
+		assert_int_equal(v.state, VALUE_COUNTED);
+		assert_in_range(v.number, 198000000, 202000000);
+		assert_true(v.flags & VALUE_SCALED);
+		if (v.coverage < 0.3 || v.coverage > 0.8)
+			fail_msg("counted %.3f of the time", v.coverage);
+	}
+	assert_int_equal(values, 20);
+	measure_clear(&m);
+}
+
+/* Nothing of what a phase lacks is in the next one. */
+static void a_phase_in_which_a_group_did_not_run_is_no_others_matter(void **state)
+{
+	struct measured m = ten_events("40", "100000");
+	size_t never = 0, whole = 0;
+
+	(void)state;
+	measure_in(&m, ROOT);
+	for (size_t i = 0; i < m.model->row_count; i++) {
+		const struct row *row = &m.model->rows[i];
+
+		for (size_t k = 0; k < m.model->column_count && row->name[0] == 'p'; k++) {
+			struct value v = model_value(m.model, row, k);
+
+			if (!is_of_ten(&m, k))
+				continue;
+			never += v.state == VALUE_NULL;
+			if (v.state != VALUE_COUNTED || v.flags & VALUE_SCALED)
+				continue;
+			whole++;
+			assert_in_range(v.number, 100000, 102000);
+		}
+	}
+	print_message("%zu values whole, %zu never counted\n", whole, never);
+	assert_true(never > 0 && whole > 0);
+	measure_clear(&m);
+}
+
 /* The kernel has no perf controller until any controller has been enabled. */
 static void before_any_controller_is_enabled_a_group_is_refused(void **state)
 {
@@ -541,6 +613,8 @@ int main(void)
 		in_group(a_user_makes_groups_in_a_subtree_of_his_own),
 		in_group(a_user_without_a_subtree_is_told_once),
 		in_group(the_work_of_an_outsider_counts_nothing),
+		in_group(events_of_a_group_share_the_counters_and_are_scaled),
+		in_group(a_phase_in_which_a_group_did_not_run_is_no_others_matter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
