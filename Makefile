@@ -31,7 +31,7 @@ SYSROOT              := $(B)/sysroot
 SYSROOT_LIB          := $(SYSROOT)/usr/lib/$(CROSS)
 SYSROOT_READY        := $(SYSROOT)/ready
 SYSROOT_PACKAGES     := libpfm4-dev libpfm4 libmsgpack-dev libmsgpackc2 \
-			libcmocka-dev libcmocka0 busybox-static
+			libcmocka-dev libcmocka0 busybox-static dash
 DEB_ARCH             := $(subst x86_64,amd64,$(subst aarch64,arm64,$(firstword $(subst -, ,$(CROSS)))))
 CROSS_CPPFLAGS       := -isystem $(SYSROOT)/usr/include
 CROSS_LIBS           := -L$(SYSROOT_LIB) -Wl,-rpath-link,$(SYSROOT_LIB)
@@ -254,10 +254,15 @@ $(B)/guest/test_%: tests/guest/test_%.c $(SUPPORT_OBJ) $(B)/libcollector.a
 
 sysroot: $(SYSROOT_READY)
 
-guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS)
+# And those of the integration tests that make sense there.
+GUEST_CHOICE := tests/guest/integration
+GUEST_INTEG  := $(addprefix $(B)/tests/,$(shell sed 's/ .*//' $(GUEST_CHOICE) | sort -u))
+
+guest-programs: all $(TARGETS) $(GUEST_TARGETS) $(GUEST_TESTS) $(GUEST_INTEG)
 
 guest-list:
 	@printf '%s\n' $(GUEST_TESTS)
+	@sed 's|^|$(B)/tests/|' $(GUEST_CHOICE)
 
 check-guest:
 	+MAKE=$(MAKE) tests/guest/check.sh $(GUEST_KERNELS)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# boot.sh KERNEL BUILD PROGRAM...
+# boot.sh KERNEL BUILD "PROGRAM [TESTS]"...
 #
 # Boots the arm64 kernel unpacked in KERNEL, in QEMU without any help of the
 # processor's, with the programs of the cross build in BUILD at the same paths
-# as here, and runs PROGRAMs one after the other as root.  Prints what they
-# print.  Exits with 0 if all have, 1 if one has not, 124 if the guest is not
+# as here, and runs PROGRAMs one after the other as root, all their tests or
+# those that TESTS means (tests/support/choose.c).  Prints what they print.  Exits with 0 if all have, 1 if one has not, 124 if the guest is not
 # done in time, 125 if it ended without telling.
 #
 # -icount shift=0 with one processor makes the instruction counter exact: the
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 build=$(cd "$2" && pwd)
 shift 2
 
-limit=${GUEST_SECONDS:-600}
+limit=${GUEST_SECONDS:-1200}
 triplet=aarch64-linux-gnu
 libc=/usr/$triplet/lib
 lib=$build/sysroot/usr/lib/$triplet
@@ -27,16 +27,18 @@ chmod 1777 "$root/tmp"
 
 install -m 755 "$here/init" "$root/init"
 install -m 755 "$build/sysroot/bin/busybox" "$root/bin/busybox"
-ln -s busybox "$root/bin/sh"
+# Not busybox's, which is static: nothing can be preloaded into it.
+install -m 755 "$build/sysroot/bin/dash" "$root/bin/sh"
 cp -L "$libc"/{ld-linux-aarch64.so.1,libc.so.6,libm.so.6,libpthread.so.0,libgcc_s.so.1} \
 	"$lib"/{libpfm.so.4,libmsgpackc.so.2,libcmocka.so.0} "$root/lib"
-printf '%s\n' root:x:0:0::/root:/bin/sh user:x:1000:1000::/tmp:/bin/sh >"$root/etc/passwd"
-printf '%s\n' root:x:0: user:x:1000: >"$root/etc/group"
+printf '%s\n' root:x:0:0::/root:/bin/sh user:x:1000:1000::/tmp:/bin/sh \
+	nobody:x:65534:65534::/:/bin/sh >"$root/etc/passwd"
+printf '%s\n' root:x:0: user:x:1000: nogroup:x:65534: >"$root/etc/group"
 printf '%s\n' "$@" >"$root/run/programs"
 
 {
 	find "$build"/{jphase,libjphase.so,examples,targets,guest/targets} -type f -perm -u+x
-	printf '%s\n' "$@"
+	printf '%s\n' "${@%% *}" | sort -u
 } | while read -r file; do
 	mkdir -p "$root$(dirname "$file")"
 	"$triplet-strip" -o "$root$file" "$file"
