@@ -11,7 +11,14 @@
 #include "report/format.h"
 #include "report/utf8.h"
 
-static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format };
+static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format,
+	&csv_regions_format, &quality_format };
+
+/* What a terminal shows. */
+static bool is_shown(const struct report_format *format)
+{
+	return format == &table_format || format == &quality_format;
+}
 
 struct outcome {
 	int err;
@@ -96,7 +103,7 @@ static void render(const struct model *m, const struct report_format *format,
 	format->render(m, options, out);
 	CLAIM(fclose(out) == 0);
 	claim_utf8(text, size);
-	if (format == &table_format && !options->colour)
+	if (is_shown(format) && !options->colour)
 		claim_no_controls(text);
 	free(text);
 }
@@ -104,14 +111,16 @@ static void render(const struct model *m, const struct report_format *format,
 static void report(const uint8_t *data, size_t size)
 {
 	const struct report_options options = {
-		.by = (enum model_by)(size % 3),
+		.by = (enum model_by)(size % 4),
 		.all = size & 4,
 		.colour = size & 8,
 		.width = size & 16 ? 40 : 140,
+		.no_null = size & 64,
 	};
 	struct model *m;
 
 	CLAIM(model_open(&m) == 0);
+	m->compensate = size & 32;
 	model_read_bytes(m, data, size, "fuzz.msgpack");
 	if (m->run_count) {
 		CLAIM(model_finish(m, options.by) == 0);
