@@ -89,10 +89,14 @@ size_t consumer_take(struct consumer *c, uint64_t now_ns, struct taken *batch)
 	for (uint32_t step = 0; step < c->records && count < CONSUMER_BATCH; step++, position++) {
 		uint64_t state = state_at(c, position);
 
-		switch (look_at(state, position)) {
+		enum look look = look_at(state, position);
+
+		if (look != LOOK_SKIP)
+			c->skipped = 0;
+		switch (look) {
 		case LOOK_EMPTY: return count;
 		case LOOK_RECORD: copy_record(c, position, &batch[count++]); break;
-		case LOOK_SKIP: break;
+		case LOOK_SKIP: c->skipped += count == 0; break;
 		case LOOK_BLOCKED: note_blocked(c, position, state, now_ns); return count;
 		case LOOK_INVALID:
 			ring_free(ring_slot(c->ring, c->records, position), c->records, position);
@@ -136,6 +140,8 @@ bool consumer_has_work(const struct consumer *c)
 {
 	enum look look = look_at(state_at(c, c->tail), c->tail);
 
+	if (look == LOOK_SKIP)
+		return c->skipped < c->records;
 	return look != LOOK_EMPTY && look != LOOK_BLOCKED;
 }
 

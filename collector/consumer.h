@@ -29,6 +29,7 @@ struct consumer {
 	struct jphase_ring *ring;
 	uint32_t records;
 	uint64_t tail;
+	uint64_t skipped;          /* positions in a row that held no record */
 	uint64_t blocked_at;       /* the position of an unpublished claim */
 	uint64_t blocked_since_ns; /* 0: none */
 	pid_t blocked_by;
@@ -52,7 +53,10 @@ void consumer_await_sleep(struct consumer *c, const struct taken *taken);
 /* Frees what consumer_take() returned and wakes who waits for it. */
 void consumer_release(struct consumer *c, const struct taken *batch, size_t count);
 
-/* True if a record can be taken now. */
+/*
+ * True if a record can be taken now, or there may be one behind positions that
+ * hold none: a whole round of those is as good as an empty ring.
+ */
 bool consumer_has_work(const struct consumer *c);
 
 /*

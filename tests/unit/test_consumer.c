@@ -180,6 +180,29 @@ static void late_owner_of_retired_claim_cannot_publish(void **state)
 	take_all_ids(f, 2, 1);
 }
 
+/* As a target may write it, or 64 processes that were stopped within their claims. */
+static void a_round_of_skipped_positions_is_as_good_as_an_empty_ring(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 0; i < RECORDS; i++)
+		slot(f, i)->state = ring_state(RING_RETIRED, PID, i + 1000 * RECORDS);
+	assert_true(consumer_has_work(&f->consumer));
+	assert_int_equal(take(f, 0), 0);
+	assert_int_equal(f->consumer.tail, RECORDS);
+	assert_false(consumer_has_work(&f->consumer));
+	/* Looked at again, it is still no work. */
+	assert_int_equal(take(f, 0), 0);
+	assert_false(consumer_has_work(&f->consumer));
+	for (uint64_t i = 0; i < RECORDS; i++)
+		slot(f, i)->state = ring_state(RING_FREE, 0, f->consumer.tail + i);
+	f->ring->head = f->consumer.tail;
+	emit(f, 1);
+	take_all_ids(f, 1, 1);
+	slot(f, f->consumer.tail)->state = ring_state(RING_RETIRED, PID, f->consumer.tail);
+	assert_true(consumer_has_work(&f->consumer));
+}
+
 /* siglongjmp may leave a marker between its claim and its publishing. */
 static void claim_retired_by_its_owner_holds_nobody_back(void **state)
 {
@@ -398,6 +421,9 @@ int main(void)
 			slots_of_a_dead_process_are_given_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			claim_retired_by_its_owner_holds_nobody_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_round_of_skipped_positions_is_as_good_as_an_empty_ring, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(waiter_is_told_by_the_position, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			dropped_counter_that_runs_backwards_is_not_believed, set_up, tear_down),
