@@ -36,6 +36,7 @@ static _Thread_local struct {
 	volatile uint64_t claimed; /* the position, and 1; 0: not known yet */
 	bool met;                  /* the collector has this thread's counters open */
 	char *volatile frame;      /* of the marker in progress, or NULL */
+	uint64_t since_ns;         /* when that one began */
 } self __attribute__((tls_model("initial-exec")));
 
 static pid_t thread_id(pid_t stale)
@@ -238,6 +239,20 @@ static bool is_urgent(const struct jphase_record *rec, uint64_t position)
 	       (position & (shim.records / 4 - 1)) == 0;
 }
 
+/* Longer than a marker lasts, and a handler that interrupts it. */
+#define LEFT_NS (2 * MARKER_WAIT_NS)
+
+/*
+ * Did the marker in that frame only get interrupted by the one in frame `here`,
+ * or has siglongjmp left it?  Stacks grow down, so one that is not above ours
+ * was left.  One above ours may have been left as well, and its memory need not
+ * be there any more: its age tells.  Nothing breaks where that errs.
+ */
+static bool is_interrupted(const char *outer, const char *here, uint64_t now)
+{
+	return outer && here < outer && saturating_sub(now, self.since_ns) < LEFT_NS;
+}
+
 /*
  * wait_ns 0: do not wait.  A marker that interrupts another one of its thread
  * never waits for space; while that one holds an open claim it waits for
@@ -247,8 +262,8 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 {
 	struct patience patience = { .until_ns = prepared->clock_ns + wait_ns };
 	char *here = __builtin_frame_address(0), *outer = self.frame;
-	/* Stacks grow down: a frame that is not above ours was left by siglongjmp. */
-	bool nested = outer && here < outer, inside_claim = nested && self.open;
+	bool nested = is_interrupted(outer, here, prepared->clock_ns);
+	bool inside_claim = nested && self.open;
 	uint64_t claimed = self.claimed;
 	bool waits = wait_ns && !inside_claim && !is_stalled();
 	bool for_space = waits && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL);
@@ -257,6 +272,8 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 	if (outer && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL))
 		retire_left_claim((pid_t)prepared->pid);
 	self.frame = here;
+	if (!nested)
+		self.since_ns = prepared->clock_ns;
 	prepared->took_ns = self.took_ns;
 	if (nested)
 		prepared->flags |= JPHASE_FLAG_NESTED;

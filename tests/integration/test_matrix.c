@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "internal/util.h"
+#include "support/markers.h"
 #include "support/measure.h"
 
 #define KILLS       100
@@ -195,6 +196,28 @@ static void handlers_mark_wherever_they_interrupt(void **state)
 		assert_true(phase_count(&m, "main") + (size_t)jumped >= 2000);
 		assert_true(phase_count(&m, "handler") + lost() >= (size_t)handled);
 		assert_int_equal(phase_count(&m, "last"), 1);
+	}
+}
+
+/* What it was is over for the thread: later markers interrupt nothing. */
+static void a_marker_that_was_jumped_out_of_marks_no_later_ones(void **state)
+{
+	static const char *const stacks[] = { "own", "stack" };
+
+	(void)state;
+	FOR_EACH_WAY(w)
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++) {
+		struct markers *seen;
+
+		GIVE(TARGET("jumper"), "4", stacks[i]);
+		measure_anew(ways[w]);
+		assert_as_without();
+		seen = markers_read(m.file);
+		assert_true(markers_count(seen, "inner") > 0);
+		assert_int_equal(markers_count(seen, "deep"), 8);
+		assert_int_equal(markers_flagged(seen, "deep", JPHASE_FLAG_NESTED), 0);
+		assert_int_equal(markers_flagged(seen, "last", JPHASE_FLAG_NESTED), 0);
+		markers_free(seen);
 	}
 }
 
@@ -388,6 +411,7 @@ int main(void)
 		TEST(locks_and_pipes_end_with_the_program),
 		TEST(a_thousand_threads_mark_once_each),
 		TEST(handlers_mark_wherever_they_interrupt),
+		TEST(a_marker_that_was_jumped_out_of_marks_no_later_ones),
 		TEST(a_phase_may_be_stopped_for_a_while),
 		TEST(markers_go_on_behind_a_filter_that_allows_futex_alone),
 		TEST(markers_go_on_in_the_strict_mode_in_async),
