@@ -14,6 +14,10 @@
 
 #define NAME_ROOM 64
 
+/* A session that has just ended is complete by then. */
+#define LOCK_WAIT_NS  NSEC_PER_SEC
+#define LOCK_RETRY_NS (5 * NSEC_PER_MSEC)
+
 /* An empty file is none's loss. */
 static bool looks_like_recording(int folder, const char *name)
 {
@@ -26,6 +30,29 @@ static bool looks_like_recording(int folder, const char *name)
 	recording = schema_begins(fd) || (fstat(fd, &st) == 0 && st.st_size == 0);
 	close(fd);
 	return recording;
+}
+
+/* Its session holds a lock on it until it is complete. */
+static bool is_being_written(int folder, const char *name)
+{
+	int fd = sys_openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+	int err = fd < 0 ? fd : SYS_RESULT(flock(fd, LOCK_SH | LOCK_NB));
+
+	sys_close(fd);
+	return err == -EWOULDBLOCK;
+}
+
+static bool stays_being_written(int folder, const char *name)
+{
+	const struct timespec pause = ns_timespec(LOCK_RETRY_NS);
+	uint64_t deadline = now_ns() + LOCK_WAIT_NS;
+
+	while (is_being_written(folder, name)) {
+		if (now_ns() >= deadline)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
 }
 
 static int explain(char ret_error[OUTPUT_ERROR_ROOM], const char *what, const char *path, int err)
@@ -43,6 +70,15 @@ static int refuse(char ret_error[OUTPUT_ERROR_ROOM], const char *path)
 	return -EEXIST;
 }
 
+static int refuse_busy(char ret_error[OUTPUT_ERROR_ROOM], const char *path)
+{
+	snprintf(ret_error, OUTPUT_ERROR_ROOM,
+		"%s is still being written by another session; wait for its end, or choose another "
+		"name with -o",
+		path);
+	return -EBUSY;
+}
+
 /* May what is there be moved out of the way? */
 static int check_replaceable(
 	int folder, const char *name, const char *shown, char ret_error[OUTPUT_ERROR_ROOM])
@@ -53,8 +89,9 @@ static int check_replaceable(
 		return errno == ENOENT ? 0 : explain(ret_error, "write", shown, -errno);
 	if (S_ISDIR(st.st_mode))
 		return explain(ret_error, "write", shown, -EISDIR);
-	return S_ISREG(st.st_mode) && looks_like_recording(folder, name) ? 0
-									 : refuse(ret_error, shown);
+	if (!S_ISREG(st.st_mode) || !looks_like_recording(folder, name))
+		return refuse(ret_error, shown);
+	return stays_being_written(folder, name) ? refuse_busy(ret_error, shown) : 0;
 }
 
 static void give_to_folder_owner(const struct output *o, int fd)
@@ -196,6 +233,9 @@ int output_commit(struct output *o, char ret_error[OUTPUT_ERROR_ROOM])
 
 	if (!o->temporary)
 		return 0;
+	/* Two that started at once have both found nothing in their way. */
+	if (is_being_written(o->folder, o->name))
+		return refuse_busy(ret_error, o->shown);
 	old = old_name(o->name);
 	if (!old)
 		return -ENOMEM;

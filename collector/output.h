@@ -23,8 +23,10 @@ struct output {
 /*
  * Opens a new recording for path (NULL: jphase-NAME-PID.msgpack).  An existing
  * recording will be kept as path.old; anything else, there or here, is not
- * overwritten, and no symbolic link is followed.  A recording made by root
- * belongs to the folder's owner.  On an error ret_error holds a sentence.
+ * overwritten, and no symbolic link is followed.  One that a session still
+ * writes is waited for, 1 s at most, and then not touched: -EBUSY.  A recording
+ * made by root belongs to the folder's owner.  On an error ret_error holds a
+ * sentence.
  */
 int output_open(const char *path, const char *name, pid_t pid, struct output *ret,
 	char ret_error[OUTPUT_ERROR_ROOM]);

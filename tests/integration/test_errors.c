@@ -273,6 +273,21 @@ static void a_recording_is_kept_and_any_other_file_is_not_touched(void **state)
 	assert_string_equal(r.out, "precious\nolder -> END\nnewer -> END\n");
 }
 
+static void a_recording_that_is_being_written_is_not_taken_away(void **state)
+{
+	(void)state;
+	shell("mkfifo go stop; $jphase run -q -o x.msgpack -- $act phase=a "
+	      "'system=echo >go; read line <stop' phase=b & read line <go; "
+	      "$jphase run -o x.msgpack -- $act print=ran; echo $?; "
+	      "JPHASE_OUTPUT=x.msgpack LD_PRELOAD=$so $act print=ran; echo $?; "
+	      "echo >stop; wait; ls; $jphase report -f csv x.msgpack | grep -c 'b -> END'");
+	if (!str_starts(r.out, "125\nran\n0\ngo\nstop\nx.msgpack\n"))
+		fail_msg("%s%s", r.out, r.err);
+	assert_int_equal(r.code, 0);
+	assert_true(str_starts(r.err, "jphase: x.msgpack is still being written by another session"));
+	assert_non_null(strstr(r.err, "jphase: not measuring: x.msgpack is still being written"));
+}
+
 /* A file system of our own, with room for so much. */
 static bool have_private_mounts(void)
 {
@@ -389,6 +404,7 @@ int main(void)
 		TEST(one_bad_file_does_not_hide_the_others),
 		TEST(an_output_that_cannot_be_written_is_an_error_at_once),
 		TEST(a_recording_is_kept_and_any_other_file_is_not_touched),
+		TEST(a_recording_that_is_being_written_is_not_taken_away),
 		TEST(a_full_disk_costs_the_rest_of_the_recording_only),
 		TEST(a_full_disk_at_the_start_is_told),
 		TEST(with_twenty_descriptors_every_marker_is_there),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "output.h"
@@ -181,6 +182,59 @@ static void default_name_has_program_and_pid(void **state)
 	assert_string_equal(f->output.shown, "jphase-my_app-123.msgpack");
 }
 
+static int lock_recording(const char *path)
+{
+	int fd;
+
+	write_recording(path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	return fd;
+}
+
+static void recording_of_a_live_session_is_not_touched(void **state)
+{
+	struct fixture *f = *state;
+	char *old = text_make("%s.old", f->path);
+	int live = lock_recording(f->path);
+
+	assert_int_equal(try_open(f), -EBUSY);
+	assert_non_null(strstr(f->error, "still being written by another session"));
+	assert_int_equal(access(f->path, F_OK), 0);
+	assert_int_equal(access(old, F_OK), -1);
+	close(live);
+	assert_int_equal(try_open(f), 0);
+	free(old);
+}
+
+static void of_two_that_start_at_once_the_later_one_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct output first = { .fd = -1 };
+
+	assert_int_equal(output_open(f->path, "app", 8, &first, f->error), 0);
+	assert_int_equal(try_open(f), 0);
+	assert_int_equal(output_commit(&first, f->error), 0);
+	assert_int_equal(output_commit(&f->output, f->error), -EBUSY);
+	output_close(&first);
+}
+
+/* As a program that was killed a moment ago leaves it. */
+static void session_that_is_just_ending_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	int live = lock_recording(f->path);
+	pid_t child = fork();
+
+	if (child == 0) {
+		usleep(50000);
+		_exit(0);
+	}
+	close(live);
+	assert_int_equal(try_open(f), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void recording_of_root_belongs_to_the_folders_owner(void **state)
 {
 	struct fixture *f = *state;
@@ -211,6 +265,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(device_is_written_as_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			default_name_has_program_and_pid, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			recording_of_a_live_session_is_not_touched, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			of_two_that_start_at_once_the_later_one_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			session_that_is_just_ending_is_waited_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			recording_of_root_belongs_to_the_folders_owner, set_up, tear_down),
 	};
