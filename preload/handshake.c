@@ -141,6 +141,13 @@ static int take_descriptors(struct msghdr *message, int fds[JPHASE_WELCOME_FDS])
 		return -EPROTO;
 	count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 	memcpy(fds, CMSG_DATA(c), MIN(count, (size_t)JPHASE_WELCOME_FDS) * sizeof(int));
+	/* The alignment of the control buffer leaves room for more. */
+	for (size_t i = JPHASE_WELCOME_FDS; i < count; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+		close(fd);
+	}
 	return count == JPHASE_WELCOME_FDS ? 0 : -EPROTO;
 }
 
@@ -158,18 +165,23 @@ static int receive(
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf),
 	};
+	int taken;
 	ssize_t n;
 
 	if (!wait_for(h, POLLIN))
 		return -ETIMEDOUT;
 	n = recvmsg(h->socket, &message, MSG_CMSG_CLOEXEC);
+	/* Whatever the message is worth: they are in our process now. */
+	taken = n > 0 ? take_descriptors(&message, fds) : 0;
+	if (n == 0)
+		return -EPIPE;
 	if (n < (ssize_t)offsetof(struct jphase_welcome, session))
 		return n < 0 ? -errno : -EPROTO;
 	welcome->message[sizeof(welcome->message) - 1] = '\0';
 	welcome->session[sizeof(welcome->session) - 1] = '\0';
 	if (welcome->status < 0)
 		return welcome->status;
-	if (take_descriptors(&message, fds) < 0 || n != (ssize_t)sizeof(*welcome) ||
+	if (taken < 0 || n != (ssize_t)sizeof(*welcome) ||
 		welcome->abi_major != JPHASE_ABI_MAJOR)
 		return -EPROTO;
 	return 0;
@@ -207,20 +219,57 @@ static bool records_fit(uint32_t records)
 	       (records & (records - 1)) == 0;
 }
 
-/* The presence page is only mapped: as long as it is, the session goes on. */
-static int map_session(const struct jphase_welcome *welcome, const int fds[JPHASE_WELCOME_FDS])
+static void *unmap(void *memory, size_t bytes)
 {
-	struct jphase_ring *ring;
+	if (memory)
+		munmap(memory, bytes);
+	return NULL;
+}
 
+/* What a session consists of in our memory. */
+struct mappings {
+	struct jphase_ring *ring;
+	struct jphase_session_page *page;
+	void *presence; /* only mapped: as long as it is, the session goes on */
+	struct fork_guard *guard;
+};
+
+static int map_all(
+	const struct jphase_welcome *welcome, const int fds[JPHASE_WELCOME_FDS], struct mappings *m)
+{
 	if (!records_fit(welcome->records))
 		return -EPROTO;
-	ring = map_shared(fds[0], ring_bytes(welcome->records), MAP_POPULATE);
-	shim.page = map_shared(fds[1], JPHASE_PAGE_BYTES, MAP_POPULATE);
-	shim.guard = map_guard();
-	if (!ring || !shim.page || !shim.guard || !map_shared(fds[2], JPHASE_PRESENCE_BYTES, 0) ||
-		ring->magic != JPHASE_RING_MAGIC || ring->record_bytes != JPHASE_RECORD_BYTES)
+	m->ring = map_shared(fds[0], ring_bytes(welcome->records), MAP_POPULATE);
+	m->page = map_shared(fds[1], JPHASE_PAGE_BYTES, MAP_POPULATE);
+	m->presence = map_shared(fds[2], JPHASE_PRESENCE_BYTES, 0);
+	m->guard = map_guard();
+	if (!m->ring || !m->page || !m->presence || !m->guard)
+		return -ENOMEM;
+	if (m->ring->magic != JPHASE_RING_MAGIC || m->ring->record_bytes != JPHASE_RECORD_BYTES)
 		return -EPROTO;
+	return 0;
+}
 
+static void unmap_all(const struct jphase_welcome *welcome, struct mappings *m)
+{
+	m->ring = unmap(m->ring, m->ring ? ring_bytes(welcome->records) : 0);
+	m->page = unmap(m->page, JPHASE_PAGE_BYTES);
+	m->presence = unmap(m->presence, JPHASE_PRESENCE_BYTES);
+	m->guard = unmap(m->guard, JPHASE_PAGE_BYTES);
+}
+
+static int map_session(const struct jphase_welcome *welcome, const int fds[JPHASE_WELCOME_FDS])
+{
+	struct mappings m = { .ring = NULL };
+	int err = map_all(welcome, fds, &m);
+
+	/* A process that is not measured must not keep the session alive. */
+	if (err < 0) {
+		unmap_all(welcome, &m);
+		return err;
+	}
+	shim.page = m.page;
+	shim.guard = m.guard;
 	shim.records = welcome->records;
 	shim.waits = shim.page->flags & JPHASE_SESSION_WAITS;
 	shim.rings = shim.page->flags & JPHASE_SESSION_RINGS;
@@ -230,7 +279,7 @@ static int map_session(const struct jphase_welcome *welcome, const int fds[JPHAS
 	shim.registered = getpid();
 	atomic_store(&shim.guard->pid, shim.registered);
 	atomic_thread_fence(memory_order_release);
-	shim.ring = ring;
+	shim.ring = m.ring;
 	return 0;
 }
 

@@ -321,6 +321,34 @@ static void do_children(const char *arg)
 	printf("%ld children, %ld failed\n", ended, wrong);
 }
 
+/* Until standard input ends. */
+static void do_input(const char *arg)
+{
+	char rest[256];
+
+	(void)arg;
+	fflush(NULL);
+	while (read(0, rest, sizeof(rest)) > 0)
+		continue;
+}
+
+/* What a session leaves in this process: memory and descriptors. */
+static void do_inside(const char *arg)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int shared = 0, descriptors = 0;
+	char line[512];
+
+	(void)arg;
+	while (maps && fgets(line, sizeof(line), maps))
+		shared += strstr(line, "memfd:") != NULL;
+	if (maps)
+		fclose(maps);
+	for (int fd = 0; fd < 1024; fd++)
+		descriptors += fcntl(fd, F_GETFD) >= 0;
+	printf("%d shared, %d descriptors\n", shared, descriptors);
+}
+
 static void do_phase(const char *arg)
 {
 	joule_phase(arg);
@@ -366,6 +394,8 @@ static const struct {
 	{ "threads", do_threads },
 	{ "children", do_children },
 	{ "pid", do_pid },
+	{ "input", do_input },
+	{ "inside", do_inside },
 	{ "system", do_system },
 };
 
