@@ -202,6 +202,8 @@ static int run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	log_set_quiet(config.quiet);
+	if (config_misspelled(error))
+		say("%s", error);
 	if (first == argc) {
 		say("no process to measure; write: jphase attach [options] PID...");
 		return EXIT_USAGE;

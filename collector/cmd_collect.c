@@ -114,6 +114,17 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* The kernel would end us for what the program may use. */
+static void raise_cpu_limit(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_CPU, &limit) == 0 || getrlimit(RLIMIT_CPU, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
 static void close_from(int first)
 {
 	struct rlimit limit;
@@ -141,6 +152,7 @@ static void detach(void)
 	if (null > SOCKET_FD)
 		close(null);
 	raise_descriptor_limit();
+	raise_cpu_limit();
 	unsetenv("LD_PRELOAD");
 }
 
@@ -257,11 +269,44 @@ static int offer_group(struct session *s, struct caller *caller, char error[SESS
 	return err < 0 ? err : meet_caller(caller);
 }
 
+static void refuse(const struct caller *caller, int err, const char *error)
+{
+	char message[JPHASE_MESSAGE_ROOM] = "";
+
+	if (!*error && access("/proc/self", F_OK) < 0)
+		error = "/proc is not mounted here, and jphase finds all it counts there";
+	/* What different versions have to say to each other is told by the older side. */
+	if (*error || err != -EPROTO)
+		snprintf(message, sizeof(message), "%s%.480s",
+			has_launcher(caller) ? "" : "not measuring: ",
+			*error ? error : strerror(-err));
+	welcome_refuse(SOCKET_FD, err, message);
+}
+
+static void note_cpu_limit(struct session *s)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		session_note(s, NULL,
+			"the collector inherited a limit of %llu s of its own CPU time (ulimit -H "
+			"-t): it would end there, and the recording with it",
+			(unsigned long long)limit.rlim_cur);
+}
+
+/* The library tells its user; `jphase run` has done so itself. */
+static void hint_at_variables(struct session *s, const struct caller *caller)
+{
+	char hint[CLI_ERROR_ROOM];
+
+	if (!has_launcher(caller) && config_misspelled(hint))
+		snprintf(s->welcome.message, sizeof(s->welcome.message), "%s", hint);
+}
+
 /* On success the session runs and the caller has its answer. */
 static int begin(struct session *s, struct caller *caller, struct output *output)
 {
 	char error[SESSION_ERROR_ROOM] = "";
-	char message[JPHASE_MESSAGE_ROOM];
 	struct session_start start;
 	int err;
 
@@ -288,14 +333,14 @@ static int begin(struct session *s, struct caller *caller, struct output *output
 	}
 	if (err == 0)
 		err = output_commit(output, error);
+	if (err == 0) {
+		note_cpu_limit(s);
+		hint_at_variables(s, caller);
+	}
 	if (err == 0)
 		err = welcome_send(s, SOCKET_FD, true);
-	if (err < 0) {
-		snprintf(message, sizeof(message), "%s%.480s",
-			has_launcher(caller) ? "" : "not measuring: ",
-			error[0] ? error : strerror(-err));
-		welcome_refuse(SOCKET_FD, err, message);
-	}
+	if (err < 0)
+		refuse(caller, err, error);
 	return err;
 }
 
@@ -336,7 +381,9 @@ static int collect(int argc, char **argv)
 	}
 	detach();
 	err = meet_caller(&caller);
-	if (err == 0)
+	if (err < 0)
+		refuse(&caller, err, "");
+	else
 		err = begin(&session, &caller, &output);
 	if (err == 0) {
 		if (!has_launcher(&caller))

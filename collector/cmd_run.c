@@ -325,6 +325,8 @@ static int run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	log_set_quiet(config.quiet);
+	if (config_misspelled(error))
+		say("%s", error);
 	if (first == argc) {
 		say("no program to run; write: jphase run [options] -- PROGRAM [ARGUMENTS]");
 		return EXIT_RUN_FAILED;
@@ -342,6 +344,10 @@ static int run(int argc, char **argv)
 	if (err < 0)
 		return start_failed(l.argv[0], err);
 	err = library_find(library);
+	if (err == -ENODEV) {
+		say("/proc is not mounted here, and jphase finds all it counts there");
+		return EXIT_RUN_FAILED;
+	}
 	if (err < 0) {
 		say("libjphase.so is neither beside this program nor installed; run make install");
 		return EXIT_RUN_FAILED;

@@ -246,6 +246,55 @@ int config_load_env(char ret_error[CLI_ERROR_ROOM])
 	return err < 0 ? err : config_check(ret_error);
 }
 
+/* Those that are no options. */
+static const char *const other_variables[] = { "SESSION", "COLLECTOR", "REGISTER", "TOLD" };
+
+#define VARIABLE_PREFIX "JPHASE_"
+#define VARIABLES_MAX   (CLI_OPTIONS_MAX + ARRAY_SIZE(other_variables) + 1)
+
+/* Without the prefix, which all share; ends with NULL. */
+static void list_variables(const char *names[VARIABLES_MAX])
+{
+	size_t n = 0;
+
+	for (const struct opt *o = config_opts; o->name; o++)
+		if (o->env)
+			names[n++] = o->env + strlen(VARIABLE_PREFIX);
+	for (size_t i = 0; i < ARRAY_SIZE(other_variables); i++)
+		names[n++] = other_variables[i];
+	names[n] = NULL;
+}
+
+static bool is_listed(const char *name, const char *const *names)
+{
+	while (*names && !str_eq(*names, name))
+		names++;
+	return *names;
+}
+
+bool config_misspelled(char ret_hint[CLI_ERROR_ROOM])
+{
+	const char *names[VARIABLES_MAX], *like;
+	char name[64];
+
+	list_variables(names);
+	for (char **e = environ; *e; e++) {
+		if (!str_starts(*e, VARIABLE_PREFIX))
+			continue;
+		snprintf(name, sizeof(name), "%s", *e + strlen(VARIABLE_PREFIX));
+		name[strcspn(name, "=")] = '\0';
+		like = is_listed(name, names) ? NULL : cli_suggest(name, names);
+		if (!like)
+			continue;
+		snprintf(ret_hint, CLI_ERROR_ROOM,
+			"the variable " VARIABLE_PREFIX
+			"%s means nothing; did you mean " VARIABLE_PREFIX "%s?",
+			name, like);
+		return true;
+	}
+	return false;
+}
+
 static const void *default_of(const struct opt *o)
 {
 	size_t offset = (size_t)((const char *)o->dst.flag - (const char *)&config);

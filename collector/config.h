@@ -66,6 +66,12 @@ int config_load_env(char ret_error[CLI_ERROR_ROOM]);
 int config_check(char ret_error[CLI_ERROR_ROOM]);
 
 /*
+ * A variable JPHASE_... that means nothing and is spelled much like one that
+ * does: true, with a sentence.
+ */
+bool config_misspelled(char ret_hint[CLI_ERROR_ROOM]);
+
+/*
  * Puts every value that differs from its default into the environment and
  * takes the variables of the others out, so that config_load_env() in an
  * exec'ed process gives the same.

@@ -17,7 +17,7 @@ int library_find(char path[PATH_MAX])
 	char *name, *real;
 
 	if (n < 0)
-		return -errno;
+		return -ENODEV;
 	path[n] = '\0';
 	name = strrchr(path, '/') + 1;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-/* Beside this program in the build tree, else where `make install` puts it.  -ENOENT. */
+/* Beside this program in the build tree, else where `make install` puts it.  -ENOENT; -ENODEV without /proc. */
 int library_find(char path[PATH_MAX]);
 
 #endif

@@ -130,6 +130,27 @@ static bool is_variable(const char *entry, const char *name)
 	return strncmp(entry, name, n) == 0 && entry[n] == '=';
 }
 
+/* Constructor only. */
+bool config_told(void)
+{
+	static char told[] = "JPHASE_TOLD=1";
+	size_t count = 0;
+	char **list;
+
+	if (getenv("JPHASE_TOLD"))
+		return true;
+	while (environ && environ[count])
+		count++;
+	list = mmap(NULL, (count + 2) * sizeof(*list), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (list == MAP_FAILED)
+		return false;
+	memcpy(list, environ, count * sizeof(*list));
+	list[count] = told;
+	environ = list;
+	return false;
+}
+
 /*
  * Constructor only.  The new array is a mapping of our own: a later setenv
  * copies it as it would copy the original.

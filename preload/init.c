@@ -39,6 +39,10 @@ static void explain(int err, const struct jphase_welcome *welcome)
 	case -ETIMEDOUT:
 		text_add(&t, "not measuring: the collector did not answer within 2 seconds");
 		break;
+	case -EPIPE:
+		text_add(&t, "not measuring: the collector ended without an answer; try jphase "
+			     "doctor");
+		break;
 	case -EPROTO:
 		text_add(&t, "not measuring: the collector and libjphase.so are of different "
 			     "versions; install both from one build");
@@ -75,6 +79,8 @@ static int start_session(const struct shim_config *config, struct jphase_welcome
 
 	/* It would be the collector's parent and hang in wait(). */
 	if (getpid() == 1) {
+		if (config_told())
+			return -EPERM;
 		complain("not measuring: process 1 cannot start a collector of its own; "
 			 "use jphase run");
 		return -EPERM;
@@ -88,6 +94,8 @@ static int start_session(const struct shim_config *config, struct jphase_welcome
 	sys_close(h.socket);
 	if (err < 0)
 		explain(err, welcome);
+	else if (welcome->message[0])
+		complain(welcome->message);
 	return err;
 }
 

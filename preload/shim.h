@@ -63,6 +63,12 @@ bool config_read(struct shim_config *config);
  */
 int config_pass_on(const struct shim_config *config, const char *session);
 
+/*
+ * True if this process, or what it was before an exec, has been here before:
+ * what there was to say has been said.  It is noted in the environment.
+ */
+bool config_told(void);
+
 /* spawn.c: starts a detached collector.  Returns our end of its socket or -errno. */
 int spawn_collector(const struct shim_config *config);
 

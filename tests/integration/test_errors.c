@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -113,6 +114,31 @@ static void wrong_options_are_refused_before_anything_is_started(void **state)
 	assert_not_measured("JPHASE_SIGNALS=USR9=x LD_PRELOAD=$so $act print=ran", "USR9");
 	shell("ls");
 	assert_string_equal(r.out, "");
+}
+
+static void a_misspelled_variable_is_told_and_the_program_is_measured(void **state)
+{
+	static const char *const ways[] = { "LD_PRELOAD=$so", "$jphase run -q" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		char *text =
+			text_make("export JPHASE_EVNTS=cycles JPHASE_ROOT=/ JPHASE_OUTPUT=x%zu; "
+				  "%s $act phase=a print=ran; unset JPHASE_EVNTS; "
+				  "JPHASE_OUTPUT=y%zu %s $act print=again",
+				i, ways[i], i, ways[i]);
+
+		shell(text);
+		assert_string_equal(r.out, "ran\nagain\n");
+		assert_string_equal(r.err,
+			"jphase: the variable JPHASE_EVNTS means nothing; did you "
+			"mean JPHASE_EVENTS?\n");
+		free(text);
+		text = text_make("$jphase report -f csv x%zu | grep -c 'a -> END'", i);
+		shell(text);
+		assert_int_equal(r.code, 0);
+		free(text);
+	}
 }
 
 static void a_wrong_line_of_a_config_file_is_named(void **state)
@@ -284,7 +310,8 @@ static void a_recording_that_is_being_written_is_not_taken_away(void **state)
 	if (!str_starts(r.out, "125\nran\n0\ngo\nstop\nx.msgpack\n"))
 		fail_msg("%s%s", r.out, r.err);
 	assert_int_equal(r.code, 0);
-	assert_true(str_starts(r.err, "jphase: x.msgpack is still being written by another session"));
+	assert_true(
+		str_starts(r.err, "jphase: x.msgpack is still being written by another session"));
 	assert_non_null(strstr(r.err, "jphase: not measuring: x.msgpack is still being written"));
 }
 
@@ -309,6 +336,35 @@ static void a_full_disk_costs_the_rest_of_the_recording_only(void **state)
 	assert_int_equal(r.code, 0);
 	assert_true(atoi(r.out) > 0);
 	assert_non_null(strstr(r.err, "incomplete"));
+}
+
+/* What jphase needs /proc for is not there: it says so instead of blaming others. */
+static void a_missing_proc_is_named(void **state)
+{
+	(void)state;
+	if (!have_private_mounts())
+		skip_because("no file system can be mounted here");
+	shell("unshare -m sh -c 'mount -t tmpfs none /proc; $1 run -- $2 print=ran; echo $?; "
+	      "LD_PRELOAD=$3 $2 phase=a print=ran' sh $jphase $act $so");
+	assert_string_equal(r.out, "125\nran\n");
+	assert_string_equal(r.err,
+		"jphase: /proc is not mounted here, and jphase finds all it counts there\n"
+		"jphase: not measuring: /proc is not mounted here, and jphase finds all it counts "
+		"there\n");
+}
+
+/* It stays the same process over each exec, and cannot have a child of its own. */
+static void process_1_is_told_once(void **state)
+{
+	(void)state;
+	shell("unshare -p -f true");
+	if (r.code != 0)
+		skip_because("no namespaces can be made here");
+	shell("unshare -p -f env LD_PRELOAD=$so $act pid exec=$act pid exec=$act print=ran");
+	assert_string_equal(r.out, "pid 1\npid 1\nran\n");
+	assert_one_sentence();
+	assert_non_null(strstr(r.err, "process 1"));
+	assert_int_equal(r.code, 0);
 }
 
 static void a_full_disk_at_the_start_is_told(void **state)
@@ -373,6 +429,46 @@ static void limits_on_memory_are_not_in_the_way(void **state)
 	assert_measured_under("ulimit -v 100000");
 }
 
+/* The limit on its CPU time that the collector of x.msgpack has, while a program waits for us. */
+static void cpu_limit_of_collector(const char *start, char line[64])
+{
+	char *file = text_make("%s/x.msgpack", dir), *path, *limits, *found;
+	struct child c = { .argv = { "sh", "-c", start }, .cwd = dir, .input = "" };
+
+	assert_int_equal(run_start(&c), 0);
+	path = text_make("/proc/%d/limits", wait_for_collector(file));
+	limits = file_read(path, NULL);
+	found = limits ? strstr(limits, "Max cpu time") : NULL;
+	snprintf(line, 64, "%s", found ? found : "");
+	run_finish(&c);
+	assert_int_equal(c.code, 0);
+	run_clear(&c);
+	wait_for_recording(file);
+	free(limits);
+	free(path);
+	free(file);
+}
+
+/* The collector may have used more by then than the program may. */
+static void a_limit_on_cpu_time_is_the_programs_alone(void **state)
+{
+	char line[64];
+	unsigned soft;
+
+	(void)state;
+	cpu_limit_of_collector(
+		"ulimit -S -t 60; ulimit -H -t 3600; JPHASE_OUTPUT=x.msgpack LD_PRELOAD=" LIBJPHASE
+		" exec " TARGET("act") " phase=a 'system=read line' phase=b",
+		line);
+	if (strstr(line, "unlimited"))
+		return;
+	/* Who may not lift the hard limit says so. */
+	assert_int_equal(sscanf(line, "Max cpu time %u", &soft), 1);
+	assert_int_equal(soft, 3600);
+	shell("$jphase report -f json x.msgpack | grep -c 'a limit of 3600 s of its own CPU time'");
+	assert_string_equal(r.out, "1\n");
+}
+
 static void a_limit_on_file_sizes_cuts_the_recording_only(void **state)
 {
 	(void)state;
@@ -391,6 +487,7 @@ int main(void)
 		TEST(an_unknown_event_is_answered_with_a_likely_one),
 		TEST(an_empty_event_list_is_an_error),
 		TEST(wrong_options_are_refused_before_anything_is_started),
+		TEST(a_misspelled_variable_is_told_and_the_program_is_measured),
 		TEST(a_wrong_line_of_a_config_file_is_named),
 		TEST(a_file_that_is_no_recording_is_said_to_be_none),
 		TEST(a_report_does_not_overwrite_a_recording),
@@ -407,8 +504,11 @@ int main(void)
 		TEST(a_recording_that_is_being_written_is_not_taken_away),
 		TEST(a_full_disk_costs_the_rest_of_the_recording_only),
 		TEST(a_full_disk_at_the_start_is_told),
+		TEST(a_missing_proc_is_named),
+		TEST(process_1_is_told_once),
 		TEST(with_twenty_descriptors_every_marker_is_there),
 		TEST(limits_on_memory_are_not_in_the_way),
+		TEST(a_limit_on_cpu_time_is_the_programs_alone),
 		TEST(a_limit_on_file_sizes_cuts_the_recording_only),
 	};
 
