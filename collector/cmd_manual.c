@@ -123,6 +123,8 @@ static const struct {
 		"With never in the environment of a program it is not measured by itself and "
 		"its markers are ignored." },
 	{ "JPHASE_SESSION", "Set by jphase in the programs that a measured program starts." },
+	{ "JPHASE_TOLD",
+		"Set by jphase in process 1 when it has said that it cannot be measured this way." },
 	{ "NO_COLOR", "Reports have no colours if it is set." },
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "members.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,18 +114,48 @@ struct process *members_join(struct session *s, pid_t pid, const char *how, uint
 	return join(s, pid, &facts, how, time_ns);
 }
 
+/* Then its number may be another's by now.  Older kernels cannot tell. */
+static bool has_left(int socket)
+{
+	struct pollfd end = { .fd = sys_peer_pidfd(socket), .events = POLLIN };
+	bool left = end.fd < 0 ? end.fd == -ESRCH || end.fd == -EINVAL : poll(&end, 1, 0) > 0;
+
+	sys_close(end.fd);
+	return left;
+}
+
+/* NULL: whoever asked is not there any more. */
+static struct process *join_asking(struct session *s, const struct job *job)
+{
+	struct process_facts facts;
+	struct process *p;
+
+	if (process_facts(job->pid, &facts) < 0)
+		return NULL;
+	p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec", now_ns());
+	/* What was opened meanwhile counts somebody else. */
+	if (p && has_left(job->fd)) {
+		p->confirmed = false;
+		members_bury(s, p);
+		p = NULL;
+	}
+	return p;
+}
+
 void members_register(struct session *s, const struct job *job)
 {
 	struct process *p = process_find_pid(&s->processes, job->pid);
-	struct process_facts facts;
 
+	if (has_left(job->fd)) {
+		close(job->fd);
+		return;
+	}
 	if (p && process_is_replaced(p, now_ns()))
 		p = NULL;
 	session_begin_sampling(s, job->pid, job->site);
 	/* The same pid after an exec keeps its group. */
-	if (!p && process_facts(job->pid, &facts) == 0)
-		p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec",
-			now_ns());
+	if (!p)
+		p = join_asking(s, job);
 	if (p)
 		welcome_send(s, job->fd, p->first);
 	close(job->fd);

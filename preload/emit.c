@@ -148,8 +148,9 @@ static bool wait_for_space(uint64_t position, struct patience *p)
 	ring_doorbell();
 	ring_wait_begin(rec, before);
 	state = atomic_load_explicit(&rec->state, memory_order_acquire);
+	/* It has room by now, unless somebody writes what he likes. */
 	if (ring_distance(ring_position_of(state), position) >= 0)
-		return true;
+		return now_ns() < p->until_ns;
 	return wait_slice(p, ring_futex(rec), ring_futex_value(state));
 }
 

@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -18,6 +19,10 @@
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
+#endif
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
 #endif
 
 #ifndef MADV_WIPEONFORK
@@ -81,6 +86,17 @@ static inline int sys_memfd(const char *name)
 static inline int sys_pidfd_open(pid_t pid)
 {
 	return (int)SYS_RESULT(syscall(SYS_pidfd_open, pid, 0));
+}
+
+/* Of the process that connected (6.5): -ESRCH or -EINVAL if it is gone. */
+static inline int sys_peer_pidfd(int socket)
+{
+	socklen_t size = sizeof(int);
+	int fd = -1;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0)
+		return -errno;
+	return fd;
 }
 
 static inline pid_t sys_gettid(void)

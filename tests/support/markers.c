@@ -19,10 +19,11 @@ static int see_process(void *data, const struct decoded_process *process)
 
 	if (process->process != m->processes)
 		return -EILSEQ;
-	m->pids = reallocarray(m->pids, m->processes + 1, sizeof(*m->pids));
-	if (!m->pids)
+	m->process = reallocarray(m->process, m->processes + 1, sizeof(*m->process));
+	if (!m->process)
 		return -ENOMEM;
-	m->pids[m->processes++] = process->pid;
+	m->process[m->processes].pid = process->pid;
+	m->process[m->processes++].counted = !process->absent;
 	return 0;
 }
 
@@ -39,7 +40,8 @@ static int see_marker(void *data, const struct record_marker *marker)
 		return -EILSEQ;
 	seen = &m->marker[m->count++];
 	*seen = (struct marker_seen){
-		.pid = m->pids[marker->process],
+		.pid = m->process[marker->process].pid,
+		.counted = m->process[marker->process].counted,
 		.kind = marker->kind,
 		.flags = marker->flags,
 	};
@@ -92,7 +94,7 @@ struct markers *markers_free(struct markers *m)
 	if (!m)
 		return NULL;
 	free(m->marker);
-	free(m->pids);
+	free(m->process);
 	free(m);
 	return NULL;
 }

@@ -12,7 +12,8 @@
 
 struct marker_seen {
 	char name[JPHASE_NAME_ROOM];
-	pid_t pid; /* of its process, as the program sees it */
+	pid_t pid;    /* of its process, as the program sees it */
+	bool counted; /* that process has counters */
 	uint8_t kind;
 	uint8_t flags;
 };
@@ -20,7 +21,10 @@ struct marker_seen {
 struct markers {
 	struct marker_seen *marker;
 	size_t count, room;
-	pid_t *pids; /* by the number of the process */
+	struct {
+		pid_t pid;
+		bool counted;
+	} * process; /* by its number in the recording */
 	size_t processes;
 	uint64_t lost;
 	bool complete;
