@@ -6,6 +6,7 @@
 
 #include "calibrate.h"
 #include "intake.h"
+#include "internal/doorbell.h"
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "marks.h"
@@ -209,17 +210,14 @@ static uint64_t patience(const struct session *s, uint64_t now, uint64_t next_sa
 	return wait;
 }
 
-/* D2: partner of the emitters' D1. */
 static void wait_for_work(struct session *s, uint64_t timeout_ns)
 {
 	struct jphase_session_page *page = s->shared.page;
-	uint32_t seen = atomic_load_explicit(&page->doorbell, memory_order_relaxed);
+	uint32_t seen = doorbell_arm(page);
 
-	atomic_store_explicit(&page->sleeps, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
 	if (!consumer_has_work(&s->consumer) && !jobs_pending(&s->jobs))
-		sys_futex_wait(&page->doorbell, seen, timeout_ns);
-	atomic_store_explicit(&page->sleeps, 0, memory_order_relaxed);
+		doorbell_wait(page, seen, timeout_ns);
+	doorbell_disarm(page);
 }
 
 /* Claims that are still open were left by the dead, or belong to who goes on unmeasured. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "internal/doorbell.h"
 #include "internal/name.h"
 #include "internal/ring.h"
 #include "internal/sys.h"
@@ -89,17 +90,6 @@ static bool is_stalled(void)
 	return atomic_load_explicit(&shim.page->stalled, memory_order_relaxed);
 }
 
-/* D1: partner of the collector's D2. */
-static void ring_doorbell(void)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&shim.page->sleeps, memory_order_relaxed) ||
-		!atomic_exchange_explicit(&shim.page->sleeps, 0, memory_order_relaxed))
-		return;
-	atomic_fetch_add_explicit(&shim.page->doorbell, 1, memory_order_relaxed);
-	sys_futex_wake(&shim.page->doorbell, 1);
-}
-
 /* One marker's patience: short slices first, so that a death is noticed at once. */
 struct patience {
 	uint64_t until_ns;
@@ -145,7 +135,7 @@ static bool wait_for_space(uint64_t position, struct patience *p)
 	uint64_t before = position - shim.records;
 	uint64_t state;
 
-	ring_doorbell();
+	doorbell_ring(shim.page);
 	ring_wait_begin(rec, before);
 	state = atomic_load_explicit(&rec->state, memory_order_acquire);
 	/* It has room by now, unless somebody writes what he likes. */
@@ -282,7 +272,7 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 		prepared->flags |= JPHASE_FLAG_UNWAITED;
 	if (publish(prepared, for_space, &patience, &position)) {
 		if (waits || (shim.rings && is_urgent(prepared, position)))
-			ring_doorbell();
+			doorbell_ring(shim.page);
 		if (waits)
 			wait_acknowledged(
 				ring_slot(shim.ring, shim.records, position), position, &patience);

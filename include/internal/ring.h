@@ -12,13 +12,12 @@
  *   E2 copy payload                         C3 xchg  free(p + size)    release -> E1, E5
  *   E3 cas  claimed(p, pid) -> published(p)    wake if the old kind was waiting
  *           release -> C1
- *   D1 fence; xchg sleeps; wake doorbell    D2 store sleeps; fence; look again; wait
  *   E4 cas  published(p) -> waiting(p)      (sync only)
  *   E5 futex wait; recheck the whole word   acquire <- C3
  *
  * E1/C3: an emitter writes only where the collector has finished reading.
  * E3/C1: the collector copies only what an emitter has finished writing.
- * D1/D2: full fences on both sides, or a wake-up is lost.
+ * After E3 the doorbell is rung: include/internal/doorbell.h.
  * E3 fails where the collector has retired the claim: the late owner gives
  * the slot back and counts its marker as revoked.
  *
