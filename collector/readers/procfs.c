@@ -10,15 +10,17 @@
 
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "readers/cpu_clock.h"
 #include "readers/procfs_files.h"
 #include "readers/procfs_tree.h"
 #include "readers/reader.h"
 #include "readers/reason.h"
 
 /* USER_HZ is 100 on every architecture that we build for. */
-#define TICK_US      10000u
-#define TICK_NS      (TICK_US * NSEC_PER_USEC)
-#define THREAD_SLACK (2 * TICK_NS)
+#define TICK_US 10000u
+
+/* A thread's time stands still but for its ticks, so that the second try most often fits. */
+#define TRIES 16
 
 struct procfs_metric {
 	const char *name;
@@ -39,7 +41,8 @@ struct procfs_metric {
 #define CHILDREN    "children count when they are waited for"
 #define ONE_PROCESS "of the process without its children"
 #define PSS_NOTE    "shared pages in parts; read now and then between the boundaries"
-#define ONE_THREAD  "kept for each thread: counted while the process has only one, without children"
+#define ALL_THREADS "of all threads; one that runs on is behind by up to a timer tick; " ONE_PROCESS
+#define ONE_THREAD  "kept for each thread: counted while no second one has run, without children"
 #define LAGS        "within about 128 kB per CPU"
 
 #define COUNTER(n, u, r, p, s, text)                                                               \
@@ -61,7 +64,7 @@ struct procfs_metric {
 static const struct procfs_metric metrics[] = {
 	COUNTER("proc_user_time", UNIT_US, RAW_UTIME, RAW_CUTIME, TICK_US, "10 ms steps"),
 	COUNTER("proc_system_time", UNIT_US, RAW_STIME, RAW_CSTIME, TICK_US, "10 ms steps"),
-	THREAD("proc_cpu_time", UNIT_NS, RAW_EXEC_NS),
+	COUNTER("proc_cpu_time", UNIT_NS, RAW_CPU_NS, RAW_NONE, 1, ALL_THREADS),
 	COUNTER("proc_minor_faults", UNIT_COUNT, RAW_MINFLT, RAW_CMINFLT, 1, NULL),
 	COUNTER("proc_major_faults", UNIT_COUNT, RAW_MAJFLT, RAW_CMAJFLT, 1, NULL),
 	THREAD("proc_voluntary_switches", UNIT_COUNT, RAW_VOLUNTARY),
@@ -100,7 +103,10 @@ struct procfs {
 	uint64_t interval_ns;
 	int reset_fd; /* begins the process's peak anew; -1: not wanted or not to be had */
 	int pss_error;
-	bool threaded; /* has been seen with more than one thread */
+	pid_t pid;
+	bool has_clock;
+	bool threaded;      /* another thread than the first has run, or may have */
+	uint64_t others_ns; /* what others had used when we came */
 	bool absent[ARRAY_SIZE(metrics)];
 	uint64_t most[ARRAY_SIZE(metrics)]; /* of each counter */
 };
@@ -121,17 +127,40 @@ static uint64_t metric_value(const struct procfs_metric *m, const uint64_t raw[R
 }
 
 /*
- * schedstat and the switches in status are those of the first thread.  Threads
- * that came and went between two snapshots show in the sum of all threads' time.
+ * The first thread's time before and after that of all: with the same, nobody
+ * has run in between.  False: it would not stand still.  The last read is also
+ * the proof that the clock was not another process's.
  */
-static void threads_notice(struct procfs *p, const uint64_t raw[RAW_COUNT])
+static bool times_read(const struct procfs *p, uint64_t raw[RAW_COUNT])
 {
-	uint64_t all = add(raw[RAW_UTIME], raw[RAW_STIME]);
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t before = raw[RAW_EXEC_NS];
+
+		raw[RAW_CPU_NS] = p->has_clock ? cpu_clock_read(p->pid) : VALUE_ABSENT;
+		if (procfs_file_read(&p->files, FILE_SCHEDSTAT, raw) < 0)
+			raw[RAW_CPU_NS] = VALUE_ABSENT;
+		if (raw[RAW_EXEC_NS] == before)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The switches in status are those of the first thread.  No thread switches
+ * without having run, and its time stays in that of all when it has ended.
+ */
+static void threads_notice(struct procfs *p, bool first, uint64_t raw[RAW_COUNT])
+{
+	bool still = times_read(p, raw);
+	uint64_t others = raw[RAW_CPU_NS] - raw[RAW_EXEC_NS];
 
 	if (raw[RAW_NUM_THREADS] != VALUE_ABSENT && raw[RAW_NUM_THREADS] > 1)
 		p->threaded = true;
-	if (all != VALUE_ABSENT && raw[RAW_EXEC_NS] != VALUE_ABSENT &&
-		all * TICK_NS > raw[RAW_EXEC_NS] + THREAD_SLACK)
+	if (raw[RAW_CPU_NS] == VALUE_ABSENT)
+		return;
+	if (first)
+		p->others_ns = others;
+	if (!still || others != p->others_ns)
 		p->threaded = true;
 }
 
@@ -154,7 +183,7 @@ static void values_fill(
 		const struct procfs_metric *m = &metrics[i];
 
 		if (p->absent[i] || (gauges_only && m->kind != METRIC_GAUGE) ||
-			(m->first_thread && p->threaded))
+			(m->first_thread && (p->threaded || raw[RAW_CPU_NS] == VALUE_ABSENT)))
 			ret_values[i] = VALUE_ABSENT;
 		else if (m->kind == METRIC_COUNTER)
 			ret_values[i] = not_less(&p->most[i], metric_value(m, raw));
@@ -183,7 +212,7 @@ static int procfs_read(struct reader *r, uint64_t *ret_values)
 
 	read_files(p, false, raw);
 	reset_peak(p);
-	threads_notice(p, raw);
+	threads_notice(p, false, raw);
 	/* After their parent: who is waited for meanwhile is in neither rather than in both. */
 	if (p->tree)
 		procfs_tree_add(p->tree, false, raw);
@@ -240,9 +269,10 @@ static void first_read(struct procfs *p)
 			p->files.fd[i] = sys_close(p->files.fd[i]);
 	}
 	raw[RAW_PSS] = p->pss_error < 0 ? VALUE_ABSENT : 0;
+	threads_notice(p, true, raw);
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
-		p->absent[i] = metric_value(&metrics[i], raw) == VALUE_ABSENT;
-	threads_notice(p, raw);
+		p->absent[i] = metric_value(&metrics[i], raw) == VALUE_ABSENT ||
+			       (metrics[i].first_thread && raw[RAW_CPU_NS] == VALUE_ABSENT);
 }
 
 static int process_file_open(const struct reader_target *target, const char *name, int flags)
@@ -283,6 +313,8 @@ static int procfs_open(const struct reader_target *target, struct reader **ret,
 	p->base.ops = &procfs_reader;
 	p->interval_ns = target->env->interval_ns;
 	p->reset_fd = -1;
+	p->pid = target->pid;
+	p->has_clock = cpu_clock_knows(target->env->proc_root);
 	procfs_files_open(&p->files, target->env->proc_root, target->pid);
 	pss_look(p, target);
 	first_read(p);
@@ -315,10 +347,16 @@ static void file_reason(
 		reason_set(ret_reason, "/proc/PID/%s: %s", file, strerror(-err));
 }
 
+/* Whether other threads have run is told by the times. */
+static enum procfs_file file_of(const struct procfs_metric *m)
+{
+	return m->first_thread || m->raw == RAW_CPU_NS ? FILE_SCHEDSTAT : procfs_file_of(m->raw);
+}
+
 static void absence_reason(
 	const struct procfs *p, const struct procfs_metric *m, char ret_reason[READER_REASON_ROOM])
 {
-	enum procfs_file file = procfs_file_of(m->raw);
+	enum procfs_file file = file_of(m);
 	const struct procfs_file_facts *facts = &procfs_file_facts[file];
 
 	if (m->raw == RAW_PSS && p->pss_error == -EAGAIN)
@@ -327,6 +365,9 @@ static void absence_reason(
 	else if (m->raw == RAW_PSS)
 		file_reason(
 			"smaps_rollup", p->pss_error, "the kernel is older than 4.14", ret_reason);
+	else if (file == FILE_SCHEDSTAT && !p->has_clock)
+		reason_set(ret_reason,
+			"/proc is that of another PID namespace: mount -t proc proc /proc");
 	else if (p->files.error[file] < 0)
 		file_reason(facts->name, p->files.error[file], facts->missing, ret_reason);
 	else
@@ -337,7 +378,7 @@ static void absence_reason(
 
 static bool is_machine(const struct procfs_metric *m)
 {
-	return m->raw != RAW_PSS && procfs_file_facts[procfs_file_of(m->raw)].machine;
+	return m->raw < RAW_PSS && procfs_file_facts[procfs_file_of(m->raw)].machine;
 }
 
 static void peak_describe(const struct procfs *p, struct metric *m)
@@ -367,7 +408,8 @@ static int procfs_describe(const struct reader *r, struct metric_list *out)
 		int err;
 
 		peak_describe(p, &metric);
-		if (!p->interval_ns && m->kind == METRIC_COUNTER && !machine && !m->first_thread)
+		if (!p->interval_ns && m->kind == METRIC_COUNTER && !machine &&
+			file_of(m) != FILE_SCHEDSTAT)
 			metric.note = (char *)CHILDREN;
 		if (p->absent[i]) {
 			absence_reason(p, m, reason);

@@ -46,7 +46,8 @@ enum raw {
 	RAW_SWAPPED_OUT,
 	RAW_FAULTS,
 	RAW_MAJOR_FAULTS,
-	RAW_PSS, /* in no file that is kept open */
+	RAW_PSS, /* these are in no file that is kept open */
+	RAW_CPU_NS,
 	RAW_COUNT,
 };
 
