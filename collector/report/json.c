@@ -100,8 +100,11 @@ static void put_metric(struct json *j, size_t column, const struct value *v)
 		return;
 	}
 	fprintf(out, ", \"coverage\": %.4f", v->coverage);
-	if (v->step_us)
-		fprintf(out, ", \"error\": %" PRIu64, v->error);
+	if (v->step_us) {
+		value_number(&(struct value){ .number = v->error }, j->model->columns[column].unit,
+			number);
+		fprintf(out, ", \"error\": %s", number);
+	}
 	putc('}', out);
 }
 

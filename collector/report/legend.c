@@ -371,10 +371,12 @@ void legend_print(
 			"task-clock: of all threads, and of the markers at a phase's ends, so that "
 			"it may exceed time");
 	if (l.error > 0)
-		put_line(&l, " ", "energy: ±%.2g %% at most, as its counters move once in %g ms",
+		put_line(&l, " ",
+			"energy: ±%.2g %% of a value at most, as its counters move once in %g ms",
 			100 * l.error, l.step_ms);
 	if (l.share_error > 0)
-		put_line(&l, " ", "CPU usage: ±%.2g %% at most, as it moves once in %g ms",
+		put_line(&l, " ",
+			"CPU usage: ±%.2g %% of a value at most, as it moves once in %g ms",
 			100 * l.share_error, l.share_step_ms);
 	if (l.partial)
 		put_line(&l, "*", "without those in which it was not counted");

@@ -48,7 +48,7 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 		add(text, "shorter than the %g ms in which its counter moves about once",
 			v->step_us / 1e3);
 	else if (v->flags & VALUE_COARSE && v->number)
-		add(text, "±%.2g %% as its counter moves about once in %g ms",
+		add(text, "±%.2g %% of the value as its counter moves about once in %g ms",
 			100.0 * (double)v->error / (double)v->number, v->step_us / 1e3);
 	else if (v->flags & VALUE_COARSE)
 		add(text, "its counter moves about once in %g ms", v->step_us / 1e3);

@@ -92,6 +92,7 @@ static void the_root_group_has_its_steps_as_error(void **state)
 {
 	struct machine machine;
 	struct model *m;
+	char *json;
 
 	(void)state;
 	machine_make(&machine);
@@ -100,7 +101,12 @@ static void the_root_group_has_its_steps_as_error(void **state)
 	/* 4 ms of 80. */
 	assert_int_equal(value(m, 0, "global_cpu_usage").error, 500);
 	assert_quality(value(m, 0, "global_cpu_usage"),
-		"±5 % as its counter moves about once in 4 ms; read 0 µs after the boundary");
+		"±5 % of the value as its counter moves about once in 4 ms; read 0 µs after the "
+		"boundary");
+	json = golden_render(m, &json_format, BY_PHASE, 80);
+	assert_non_null(strstr(json, "\"global_cpu_usage\", \"value\": 100.00,"));
+	assert_non_null(strstr(json, "\"error\": 5.00}"));
+	free(json);
 	model_close(m);
 }
 

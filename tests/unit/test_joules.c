@@ -115,7 +115,8 @@ static void joules_come_with_their_error(void **state)
 	assert_counted(value(m, 1, "PACKAGE-0"), 400000);
 	/* A millisecond more or less, of 20. */
 	assert_int_equal(value(m, 1, "PACKAGE-0").error, 20000);
-	assert_quality(value(m, 1, "PACKAGE-0"), "±5 % as its counter moves about once in 1 ms");
+	assert_quality(value(m, 1, "PACKAGE-0"),
+		"±5 % of the value as its counter moves about once in 1 ms");
 	assert_counted(value(m, 2, "PACKAGE-0"), 1000);
 	assert_quality(value(m, 2, "PACKAGE-0"),
 		"shorter than the 1 ms in which its counter moves about once");
