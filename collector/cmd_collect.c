@@ -351,7 +351,7 @@ static void tell_launcher(const struct session *s, const struct output *output)
 	int n;
 
 	n = snprintf(
-		text, sizeof(text), "%" PRIu64 " phase%s", s->phases + 1, s->phases ? "s" : "");
+		text, sizeof(text), "%" PRIu64 " phase%s", s->phases, s->phases == 1 ? "" : "s");
 	if (s->lost)
 		n += snprintf(
 			text + n, sizeof(text) - (size_t)n, ", %" PRIu64 " markers lost", s->lost);

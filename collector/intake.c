@@ -159,21 +159,28 @@ static uint64_t snapshot_number(struct session *s, const struct batch *b, size_t
 	return 0;
 }
 
+/* A process's START is a phase where it marks, and nothing if it was bare until it did. */
+static void count_marker(struct session *s, struct process *p, uint8_t kind)
+{
+	if (p->calibrates || kind == JPHASE_NOTICE || kind == JPHASE_EXIT)
+		return;
+	s->markers++;
+	s->phases += kind == JPHASE_PHASE;
+	s->phases += !p->start_counts && (p->baseline || kind != JPHASE_PHASE);
+	p->start_counts = true;
+}
+
 static void record_one(struct session *s, const struct batch *b, size_t index, uint64_t done_ns)
 {
 	const struct jphase_record *rec = &s->batch[index].record;
 	struct process *p = b->item[index].process;
 
-	if (!p->calibrates) {
-		s->markers += rec->kind != JPHASE_NOTICE && rec->kind != JPHASE_EXIT;
-		s->phases += rec->kind == JPHASE_PHASE;
-	}
+	count_marker(s, p, rec->kind);
 	if (rec->kind == JPHASE_NOTICE) {
 		record_notice(s, p, rec);
 		return;
 	}
 	p->ended = rec->kind == JPHASE_EXIT;
-	p->marked = true;
 	p->last_ns = MAX(p->last_ns, MIN(rec->clock_ns, done_ns));
 	recorder_marker(
 		s->recorder, &(struct record_marker){

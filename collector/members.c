@@ -25,7 +25,12 @@ static void record_start(struct session *s, struct process *p, const struct birt
 {
 	/* What a forked child did before its first marker was counted by nobody. */
 	bool baseline = !str_eq(birth->how, "fork");
+	bool shown = str_eq(birth->how, "first") || str_eq(birth->how, "attach");
 	uint64_t time = birth->time_ns;
+
+	p->baseline = baseline;
+	p->start_counts = shown;
+	s->phases += shown;
 
 	recorder_process(s->recorder, time, p->index, p->as_named, p->parent, p->name, birth->how,
 		birth->absent);

@@ -23,9 +23,10 @@ struct process {
 	int pidfd;      /* -1: unconfirmed */
 	bool first;
 	bool confirmed; /* proven to be ours: it may have counters */
-	bool marked;
-	bool calibrates; /* it is ours, and shows what markers cost */
-	bool ended;      /* its last boundary was its own exit marker */
+	bool baseline;     /* its START began with counters */
+	bool start_counts; /* or does not, for good, as a phase */
+	bool calibrates;   /* it is ours, and shows what markers cost */
+	bool ended;        /* its last boundary was its own exit marker */
 	bool gone;
 	bool replaced;    /* its pid is someone else's by now */
 	uint64_t started; /* in clock ticks since the machine has; tells a pid's holders apart */

@@ -507,7 +507,14 @@ static int process_cut(struct fold *f, struct process *p)
 	return err;
 }
 
-/* Rows of processes that never marked are left out: they get a count of 0. */
+/* The beginning of a forked process is nothing: it is counted from its first marker on. */
+static bool is_bare_start(const struct row *row, const struct process *p)
+{
+	return row->duration_ns == 0 && row->value_count == 0 && !row->amounts &&
+	       str_eq(row->name, "START") && !row->open && !p->in_total;
+}
+
+/* Rows that are left out, as those of processes that never marked, get a count of 0. */
 static void rows_finish(struct fold *f)
 {
 	for (size_t i = f->first_row; i < f->model->row_count; i++) {
@@ -519,7 +526,7 @@ static void rows_finish(struct fold *f)
 		row->marker_ns = row->begin_ns - row->entry_ns;
 		if (p->in_total)
 			fold_run(f)->marker_ns += row->marker_ns;
-		if (p->calibrates || (!p->marked && !p->in_total))
+		if (p->calibrates || (!p->marked && !p->in_total) || is_bare_start(row, p))
 			row->count = 0;
 	}
 }

@@ -50,9 +50,7 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 		err = merge_amounts(into, row->amounts);
 	if (err < 0)
 		return err;
-	/* It is nothing that could have been counted. */
-	if (!row_is_bare_start(m, row))
-		merge_values(m, into, row);
+	merge_values(m, into, row);
 	if (into->pid != row->pid || into->run != row->run)
 		into->pid = 0;
 	into->several_runs |= into->run != row->run || row->several_runs;

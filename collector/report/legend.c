@@ -139,8 +139,6 @@ static void see_column(struct legend *l, size_t column)
 	struct value v;
 
 	for (size_t i = 0; i < m->row_count; i++) {
-		if (row_is_bare_start(m, &m->rows[i]))
-			continue;
 		v = model_value(m, &m->rows[i], column);
 		see_value(l, &v, column);
 	}

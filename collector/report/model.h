@@ -370,8 +370,6 @@ void region_quality(const struct region *r, char text[QUALITY_ROOM]);
 
 /* Its counters were read more than a tenth of its time after a boundary. */
 bool row_is_late(const struct row *row);
-/* Nothing but the beginning of a forked process, which is counted from its first marker on. */
-bool row_is_bare_start(const struct model *m, const struct row *row);
 
 /* "exact", "sync", "async", "none" */
 const char *taken_name(struct taken taken);

@@ -72,12 +72,6 @@ bool row_is_late(const struct row *row)
 	return row->value_count && row->late_ns > row->duration_ns / 10;
 }
 
-bool row_is_bare_start(const struct model *m, const struct row *row)
-{
-	return row->duration_ns == 0 && row->value_count == 0 && !row->amounts && row->count == 1 &&
-	       str_eq(row->name, "START") && row->process != m->runs[row->run].total.process;
-}
-
 void row_quality(const struct row *row, char text[QUALITY_ROOM])
 {
 	text[0] = '\0';
@@ -90,6 +84,8 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 			row->includes == 1 ? "" : "s");
 	if (row->open)
 		add(text, "the recording ends in it");
+	else if (row->reason && !row->unresolved && row->count == 1)
+		add(text, "not counted: %s", row->reason);
 	if (row->is_short && row->markers_clock_ns >= (row->clock_ns + 1) / 2)
 		add(text, "short: half of its task-clock or more is its markers'");
 	else if (row->is_short)

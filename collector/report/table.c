@@ -39,7 +39,7 @@ struct table {
 	const struct report_options *options;
 	FILE *out;
 	bool *shown;             /* for each column of the model */
-	const struct row **rows; /* without bare beginnings, then the totals of the runs */
+	const struct row **rows; /* then the totals of the runs */
 	size_t row_count;        /* without the totals */
 	struct place place[GRID_COLUMNS];
 	size_t places;
@@ -128,8 +128,7 @@ static void collect_rows(struct table *t)
 	const struct model *m = t->model;
 
 	for (size_t i = 0; i < m->row_count; i++)
-		if (!row_is_bare_start(m, &m->rows[i]))
-			t->rows[t->row_count++] = &m->rows[i];
+		t->rows[t->row_count++] = &m->rows[i];
 	for (size_t i = 0; i < m->run_count; i++)
 		t->rows[t->row_count + i] = &m->runs[i].total;
 }

@@ -154,6 +154,23 @@ static void rows_can_be_phases_names_processes_and_threads(void **state)
 	line_of("TOTAL");
 }
 
+/* Of forked children and of an exec'ed one. */
+static void a_run_counts_the_phases_that_reports_show(void **state)
+{
+	char said[32];
+
+	(void)state;
+	shell("act=" TARGET(
+		"act") "; $jphase run -o many.msgpack -- $act phase=a fork phase=b "
+		       "phase=c join fork phase=d join fork exec=$act phase=e _exit=0 join");
+	assert_int_equal(r.code, 0);
+	assert_non_null(strstr(r.err, "jphase: 7 phases"));
+	report("-f json many.msgpack");
+	snprintf(said, sizeof(said), "%zu", count_of("\"start_token\""));
+	assert_string_equal(said, "7");
+	assert_int_equal(count_of("\"taken\": \"none\""), 0);
+}
+
 static void regions_are_a_tree_with_shares(void **state)
 {
 	unsigned count = 0;
@@ -392,6 +409,7 @@ int main(void)
 		cmocka_unit_test(several_recordings_are_runs_of_one_report),
 		cmocka_unit_test(standard_input_is_a_recording_too),
 		cmocka_unit_test(rows_can_be_phases_names_processes_and_threads),
+		cmocka_unit_test(a_run_counts_the_phases_that_reports_show),
 		cmocka_unit_test(regions_are_a_tree_with_shares),
 		cmocka_unit_test(quality_explains_phases_and_regions),
 		cmocka_unit_test(unresolved_regions_of_async_are_null_and_told_of),

@@ -78,7 +78,8 @@ static void without_a_later_record_the_acknowledgement_stands_in(void **state)
 	gone(&t, 0, T0 + 2 * MS, 3);
 	m = tape_model(&t, BY_PHASE);
 	assert_int_equal(m->rows[1].begin_ns, T0 + 1 * MS + 30 * US);
-	assert_row_quality(m, 1, "begin taken from the acknowledgement");
+	assert_row_quality(m, 1,
+		"not counted: no reading at its boundaries; begin taken from the acknowledgement");
 	model_close(m);
 }
 
