@@ -35,7 +35,7 @@ static int merge_amounts(struct row *into, const struct amount *amount)
 	int err = 0;
 
 	for (; err == 0 && amount; amount = amount->next) {
-		err = model_add_amount(&into->amounts, amount->name, amount->sum);
+		err = model_merge_amount(&into->amounts, amount);
 		if (err == -ENOBUFS)
 			err = 0;
 	}

@@ -323,17 +323,29 @@ static void put_sampled(const struct legend *l)
 		put_line(l, " ", "%s: sampled at the boundaries alone", names);
 }
 
-static void put_amounts(const struct legend *l)
+/* The first one alone stands for all. */
+static void put_amount(const struct legend *l, const char *reason, const char *text)
 {
 	const struct model *m = l->model;
 
 	for (size_t i = 0; i < m->row_count; i++)
-		for (const struct amount *a = m->rows[i].amounts; a; a = a->next)
-			if (!isfinite(a->sum)) {
-				put_line(
-					l, "-", "not counted: " AMOUNT_NOT_FINITE " (%s)", a->name);
+		for (const struct amount *a = m->rows[i].amounts; a; a = a->next) {
+			const char *why = amount_undivided(a, &m->rows[i]);
+
+			if (why && str_eq(why, reason)) {
+				put_line(l, "-", "%s: %s (%s)", text, reason, a->name);
 				return;
 			}
+		}
+}
+
+static void put_amounts(const struct legend *l)
+{
+	put_amount(l, AMOUNT_NOT_FINITE, "not counted");
+	if (l->options->by != BY_PHASE && l->options->by != BY_NAME)
+		return;
+	put_amount(l, AMOUNT_NOT_POSITIVE, "nothing per unit of work");
+	put_amount(l, AMOUNT_OF_SOME, "nothing per unit of work");
 }
 
 void legend_print(

@@ -84,25 +84,47 @@ int model_column(struct model *m, const struct column *column, size_t *ret_index
 	return 0;
 }
 
-int model_add_amount(struct amount **list, const char *name, double sum)
+/* The one of that name, made if it is new. */
+static int find_amount(struct amount **list, const char *name, struct amount **ret)
 {
 	struct amount **at = list;
-	struct amount *added;
 	size_t count = 0;
 
-	for (; *at; at = &(*at)->next, count++) {
-		if ((*at)->name == name) {
-			(*at)->sum += sum;
-			return 0;
-		}
-	}
-	if (count >= AMOUNTS_MAX)
+	for (; *at && (*at)->name != name; at = &(*at)->next)
+		count++;
+	if (!*at && count >= AMOUNTS_MAX)
 		return -ENOBUFS;
-	added = malloc(sizeof(*added));
-	if (!added)
-		return -ENOMEM;
-	*added = (struct amount){ NULL, name, sum };
-	*at = added;
+	if (!*at) {
+		*at = malloc(sizeof(**at));
+		if (!*at)
+			return -ENOMEM;
+		**at = (struct amount){ .name = name };
+	}
+	*ret = *at;
+	return 0;
+}
+
+int model_add_amount(struct amount **list, const char *name, double sum)
+{
+	struct amount *amount;
+	int err = find_amount(list, name, &amount);
+
+	if (err < 0)
+		return err;
+	amount->sum += sum;
+	amount->parts = 1;
+	return 0;
+}
+
+int model_merge_amount(struct amount **list, const struct amount *more)
+{
+	struct amount *amount;
+	int err = find_amount(list, more->name, &amount);
+
+	if (err < 0)
+		return err;
+	amount->sum += more->sum;
+	amount->parts += more->parts;
 	return 0;
 }
 

@@ -91,10 +91,14 @@ struct amount {
 	struct amount *next;
 	const char *name;
 	double sum;
+	uint64_t parts; /* phases or regions that it is of */
 };
 
 /* Why such an amount is not shown. */
-#define AMOUNT_NOT_FINITE "joule_value was given an infinite amount, or none (NaN)"
+#define AMOUNT_NOT_FINITE   "joule_value was given an infinite amount, or none (NaN)"
+/* Why nothing is divided by one. */
+#define AMOUNT_NOT_POSITIVE "the amount is zero or negative"
+#define AMOUNT_OF_SOME      "not all phases of that name have the amount"
 
 /* Amounts of different names that a row can hold; more are counted as lost. */
 #define AMOUNTS_MAX 64
@@ -365,6 +369,8 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM]);
 
 /* "includes 2 unresolved phases", or "" */
 void row_quality(const struct row *row, char text[QUALITY_ROOM]);
+/* Why no value of the row can be divided by its amount, or NULL. */
+const char *amount_undivided(const struct amount *amount, const struct row *row);
 /* "closed by the end of outer", or "" */
 void region_quality(const struct region *r, char text[QUALITY_ROOM]);
 
@@ -401,5 +407,7 @@ int run_knows(struct run *run, size_t column, const char *absent);
 void run_place(struct run *run, size_t column);
 /* -ENOBUFS: too many names. */
 int model_add_amount(struct amount **list, const char *name, double sum);
+/* The same of another phase or region. */
+int model_merge_amount(struct amount **list, const struct amount *more);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How far a number can be trusted, in words. */
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +96,16 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 		add(text, "late: read more than a tenth of its time after a boundary");
 	if (row->acknowledged)
 		add(text, "begin taken from the acknowledgement");
+}
+
+const char *amount_undivided(const struct amount *amount, const struct row *row)
+{
+	if (!isfinite(amount->sum))
+		return AMOUNT_NOT_FINITE;
+	/* What is smaller has lost digits, and takes others beyond all bounds. */
+	if (amount->sum < DBL_MIN)
+		return AMOUNT_NOT_POSITIVE;
+	return amount->parts < row->count ? AMOUNT_OF_SOME : NULL;
 }
 
 void region_quality(const struct region *r, char text[QUALITY_ROOM])

@@ -220,7 +220,7 @@ static void amount_cell(const void *data, size_t row, size_t column, char text[G
 		return;
 	}
 	strcpy(text, "-");
-	if (!(a->sum > 0) || !isfinite(a->sum))
+	if (amount_undivided(a, of))
 		return;
 	if (p.kind == PLACE_TIME) {
 		scaled_real((double)of->duration_ns / a->sum, UNIT_NS, text);
@@ -249,11 +249,19 @@ static size_t collect_amounts(struct table *t)
 	return count;
 }
 
+/* A process or a thread does more than the phases or regions that have an amount. */
+static bool is_divided(const struct table *t)
+{
+	return t->options->by == BY_PHASE || t->options->by == BY_NAME;
+}
+
 /* Counters alone can be shared out over units of work. */
 static void place_amounts(struct table *t)
 {
 	add_sticky(t);
 	add_place(t, PLACE_AMOUNT, 0);
+	if (!is_divided(t))
+		return;
 	add_place(t, PLACE_TIME, 0);
 	for (size_t i = 0; i < t->model->column_count; i++)
 		if (t->shown[i] && t->model->columns[i].sum == COLUMN_ADD)
@@ -276,7 +284,7 @@ static void print_amounts(struct table *t)
 	g = grid_of(t);
 	g.rows = t->amount_count;
 	g.cell = amount_cell;
-	fputs("\nper unit of work:\n", t->out);
+	fputs(is_divided(t) ? "\nper unit of work:\n" : "\namounts of work:\n", t->out);
 	grid_print(&g, t->out);
 }
 

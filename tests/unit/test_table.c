@@ -39,7 +39,29 @@ static void numbers_have_at_most_five_digits_and_a_unit(void **state)
 	shown(90000000, UNIT_US, "90.00 s");
 	shown(1500000, UNIT_UJ, "1.500 J");
 	shown(19753, UNIT_PERCENT, "197.53 %");
-	shown(UINT64_MAX - 1, UNIT_COUNT, "18446.7 P");
+	shown(UINT64_MAX - 1, UNIT_COUNT, "18.45 E");
+}
+
+static void real(double number, enum metric_unit unit, const char *expected)
+{
+	char text[SCALED_ROOM];
+
+	scaled_real(number, unit, text);
+	assert_string_equal(text, expected);
+}
+
+static void numbers_beyond_all_units_keep_their_magnitude(void **state)
+{
+	(void)state;
+	real(1e300, UNIT_COUNT, "1.000e+300");
+	real(-1.5e300, UNIT_BYTES, "-1.500e+300 B");
+	real(2e30, UNIT_NS, "2.000e+30 ns");
+	real(86400e9 * 30, UNIT_NS, "2592000.0 s");
+	real(-5, UNIT_COUNT, "-5");
+	/* Not 0.000. */
+	real(5e-6, UNIT_COUNT, "5.000e-06");
+	real(0.001, UNIT_COUNT, "0.001");
+	real(0, UNIT_COUNT, "0");
 }
 
 static void two_phases_in_80_columns(void **state)
@@ -229,6 +251,69 @@ static void an_amount_that_is_no_number_is_told(void **state)
 	free(text);
 }
 
+static void amount(struct tape *t, uint64_t time, const char *name, double value)
+{
+	marker(t, (struct record_marker){
+			  .time_ns = time, .kind = JPHASE_VALUE, .name = name, .value = value });
+}
+
+/* Three phases of two names; one of the two that are called "solve" has no amount. */
+static char *amounts_by(enum model_by by)
+{
+	struct tape t = tape_started();
+	struct model *m;
+	char *text;
+
+	amount(&t, T0 + 100 * US, "items", 500);
+	amount(&t, T0 + 200 * US, "balance", -5);
+	amount(&t, T0 + 300 * US, "huge", 1e300);
+	for (uint64_t i = 1; i <= 2; i++)
+		marker(&t, (struct record_marker){
+				   .time_ns = T0 + i * MS, .name = "solve", .snapshot = 1 + i });
+	amount(&t, T0 + 2 * MS + US, "cells", 8);
+	gone(&t, 0, T0 + 3 * MS, 4);
+	m = tape_model(&t, by);
+	text = golden_render(m, &table_format, by, 120);
+	model_close(m);
+	return text;
+}
+
+static void an_amount_divides_what_it_belongs_to(void **state)
+{
+	char *text = amounts_by(BY_PHASE);
+
+	(void)state;
+	assert_non_null(strstr(text, "\nSTART        500 items       2.000 µs"));
+	assert_non_null(strstr(text, "\nSTART  1.000e+300 huge"));
+	assert_non_null(strstr(text, "8 cells"));
+	assert_non_null(strstr(text, "-5 balance              -"));
+	assert_non_null(strstr(text, "\n- nothing per unit of work: the amount is zero or negative "
+				     "(balance)\n"));
+	free(text);
+}
+
+static void a_name_with_an_amount_in_some_phases_is_not_divided(void **state)
+{
+	char *text = amounts_by(BY_NAME);
+
+	(void)state;
+	assert_non_null(strstr(text, "500 items       2.000 µs"));
+	assert_non_null(strstr(text, "8 cells              -"));
+	assert_non_null(strstr(text, "not all phases of that name have the amount (cells)\n"));
+	free(text);
+}
+
+static void a_process_is_not_divided_by_an_amount_of_one_phase(void **state)
+{
+	char *text = amounts_by(BY_PROCESS);
+
+	(void)state;
+	assert_null(strstr(text, "per unit of work"));
+	assert_non_null(strstr(text, "\namounts of work:\n"));
+	assert_non_null(strstr(text, "500 items\n"));
+	free(text);
+}
+
 static struct tape tape_of_child(void)
 {
 	struct tape t = tape_started();
@@ -320,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_have_at_most_five_digits_and_a_unit),
+		cmocka_unit_test(numbers_beyond_all_units_keep_their_magnitude),
 		cmocka_unit_test(two_phases_in_80_columns),
 		cmocka_unit_test(columns_that_do_not_fit_stand_below),
 		cmocka_unit_test(names_never_break_the_table),
@@ -330,6 +416,9 @@ int main(void)
 		cmocka_unit_test(twenty_marks_are_shown_unless_all_are_asked_for),
 		cmocka_unit_test(readers_that_could_not_work_are_named),
 		cmocka_unit_test(an_amount_that_is_no_number_is_told),
+		cmocka_unit_test(an_amount_divides_what_it_belongs_to),
+		cmocka_unit_test(a_name_with_an_amount_in_some_phases_is_not_divided),
+		cmocka_unit_test(a_process_is_not_divided_by_an_amount_of_one_phase),
 		cmocka_unit_test(the_bare_start_of_a_forked_child_is_left_out),
 		cmocka_unit_test(the_bare_start_of_a_forked_child_is_in_no_format),
 		cmocka_unit_test(names_do_not_count_the_bare_start_of_a_forked_child),
