@@ -17,6 +17,11 @@ struct layout {
 	char header[HEADER_LINES][GRID_CELL]; /* the last one is filled first */
 };
 
+size_t grid_text_limit(unsigned width)
+{
+	return MAX((size_t)TEXT_LEAST, (size_t)width * 2 / 5);
+}
+
 /* --- measuring --- */
 
 /* Where a long header is best broken: behind the separator next to its middle; 0: nowhere. */
@@ -48,18 +53,14 @@ static void header_set(struct layout *l, const char *text, size_t cells)
 	l->header[0][at] = '\0';
 }
 
-static size_t text_limit(const struct grid *g)
-{
-	return MAX((size_t)TEXT_LEAST, (size_t)g->width * 2 / 5);
-}
-
 static void cell_text(const struct grid *g, size_t row, size_t column, char text[GRID_CELL])
 {
 	char whole[GRID_CELL];
 
 	g->cell(g->data, row, column, whole);
-	utf8_printable(whole, text, GRID_CELL,
-		column == 0 && g->first_is_text ? text_limit(g) : GRID_CELL);
+	utf8_printable(whole, text, GRID_CELL - 2, GRID_CELL);
+	if (column == 0 && g->first_is_text)
+		utf8_elide(text, grid_text_limit(g->width));
 }
 
 static void measure(const struct grid *g, size_t column, struct layout *l)

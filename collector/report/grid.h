@@ -20,13 +20,16 @@ struct grid {
 	size_t totals;  /* so many last rows stand below a line */
 	unsigned width; /* of the terminal */
 	bool colour;
-	/* Left-aligned, and cut where it would take too much room; the first sticky one. */
+	/* Left-aligned, and without its middle where it would take too much room. */
 	bool first_is_text;
 	const void *data;
 	void (*header)(const void *data, size_t column, char text[GRID_CELL]);
 	/* Called twice for each cell. */
 	void (*cell)(const void *data, size_t row, size_t column, char text[GRID_CELL]);
 };
+
+/* Columns that the first one can have. */
+size_t grid_text_limit(unsigned width);
 
 void grid_print(const struct grid *g, FILE *out);
 

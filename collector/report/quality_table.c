@@ -20,7 +20,8 @@ struct view {
 	FILE *out;
 	bool *shown;                /* for each column */
 	char (*text)[QUALITY_ROOM]; /* the quality of each column in one row; "" : left out */
-	size_t *order;              /* nodes, each before its children */
+	struct nesting nesting;
+	size_t *order; /* nodes, each before its children */
 };
 
 /* --- phases --- */
@@ -131,12 +132,9 @@ static void region_cell(const void *data, size_t index, size_t column, char text
 {
 	const struct view *v = data;
 	const struct region_node *n = &v->model->nodes[v->order[index]];
-	char name[GRID_CELL / 2];
-
 	switch ((enum region_column)column) {
 	case REGION_NAME:
-		utf8_printable(n->name, name, sizeof(name), sizeof(name));
-		snprintf(text, GRID_CELL, "%*s%s", 2 * (int)MIN(n->depth, 20u), "", name);
+		cell_nested(&v->nesting, n, text);
 		if (n->tid)
 			snprintf(
 				text + strlen(text), GRID_CELL - strlen(text), " %" PRIu32, n->tid);
@@ -226,7 +224,8 @@ static void print_qualities(const struct view *v, const char *name, const char *
 {
 	char clean[256];
 
-	utf8_printable(name, clean, sizeof(clean), v->options->width - 2);
+	utf8_printable(name, clean, sizeof(clean) - 2, sizeof(clean));
+	utf8_elide(clean, v->options->width - 2);
 	fprintf(v->out, "\n%s\n", clean);
 	if (said[0]) {
 		fputs("  ", v->out);
@@ -340,7 +339,9 @@ static void print_words(const struct view *v)
 
 static void quality_render(const struct model *m, const struct report_options *o, FILE *out)
 {
-	struct view v = { .model = m, .options = o, .out = out };
+	struct view v = {
+		.model = m, .options = o, .out = out, .nesting = nesting_of(m, o->width)
+	};
 
 	v.shown = calloc(m->column_count + 1, sizeof(*v.shown));
 	v.text = calloc(m->column_count + 1, sizeof(*v.text));

@@ -11,9 +11,6 @@
 #include "report/tree.h"
 #include "report/utf8.h"
 
-/* Deeper ones are told apart by their order alone. */
-#define INDENT_MAX 20
-
 struct region_table;
 
 struct place {
@@ -25,7 +22,8 @@ struct place {
 
 struct region_table {
 	const struct model *model;
-	size_t *order;      /* nodes, each before its children */
+	size_t *order; /* nodes, each before its children */
+	struct nesting nesting;
 	uint64_t *whole_ns; /* of each node: the time that its own is a part of */
 	struct place place[GRID_COLUMNS];
 	size_t places;
@@ -37,10 +35,12 @@ struct region_table {
 static void put_name(const struct region_table *t, const struct region_node *n, size_t column,
 	char text[GRID_CELL])
 {
-	(void)t;
+	size_t used;
+
 	(void)column;
-	snprintf(text, GRID_CELL, "%*s%s%s", 2 * (int)MIN(n->depth, (uint32_t)INDENT_MAX), "",
-		n->name, n->is_short ? " ?" : "");
+	cell_nested(&t->nesting, n, text);
+	used = strlen(text);
+	snprintf(text + used, GRID_CELL - used, "%s", n->is_short ? " ?" : "");
 }
 
 static void put_run(const struct region_table *t, const struct region_node *n, size_t column,
@@ -214,6 +214,7 @@ void region_table_print(
 	if (!t)
 		return;
 	t->model = m;
+	t->nesting = nesting_of(m, o->width);
 	t->order = calloc(m->node_count, sizeof(*t->order));
 	t->whole_ns = calloc(m->node_count, sizeof(*t->whole_ns));
 	if (t->order && t->whole_ns) {

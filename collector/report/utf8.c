@@ -191,3 +191,53 @@ void utf8_printable(const char *s, char *text, size_t size, size_t max)
 	}
 	*end = '\0';
 }
+
+/* Behind as much of s as fits into columns. */
+static char *skip_columns(char *s, size_t columns)
+{
+	uint32_t code;
+
+	while (*s) {
+		size_t length = utf8_next(s, &code);
+		size_t width = utf8_width(code);
+
+		if (width > columns)
+			break;
+		columns -= width;
+		s += length;
+	}
+	return s;
+}
+
+/* Where the last columns of s begin, not with a mark of the character before. */
+static char *last_columns(char *s, size_t columns)
+{
+	size_t width = utf8_string_width(s);
+	uint32_t code;
+
+	while (*s) {
+		size_t length = utf8_next(s, &code);
+
+		if (width <= columns && utf8_width(code))
+			break;
+		width -= utf8_width(code);
+		s += length;
+	}
+	return s;
+}
+
+void utf8_elide(char *text, size_t max)
+{
+	size_t blanks = strspn(text, " "), room, end;
+	char *cut;
+	char *tail;
+
+	if (utf8_string_width(text) <= max)
+		return;
+	room = max - 1 - MIN(blanks, max / 2);
+	end = (room + 1) / 2;
+	cut = skip_columns(text + MIN(blanks, max / 2), room - end);
+	tail = last_columns(cut, end);
+	memmove(cut + strlen(ELLIPSIS), tail, strlen(tail) + 1);
+	memcpy(cut, ELLIPSIS, strlen(ELLIPSIS));
+}

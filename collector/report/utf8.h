@@ -25,4 +25,11 @@ size_t utf8_string_width(const char *s);
  */
 void utf8_printable(const char *s, char *text, size_t size, size_t max);
 
+/*
+ * Where it takes more than max columns, at least 8, "…" stands for its middle:
+ * its beginning, behind blanks that stay, and its end tell it from others.  It
+ * is printable, with room for 2 more bytes.
+ */
+void utf8_elide(char *text, size_t max);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,81 @@ static void names_never_break_the_table(void **state)
 	model_close(m);
 }
 
+/* Of the first process; closes the model. */
+static char *table_of(struct tape *t, bool all)
+{
+	const struct report_options options = { .width = 80, .all = all };
+	struct model *m = tape_model(t, BY_PHASE);
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	table_format.render(m, &options, out);
+	fclose(out);
+	model_close(m);
+	return text;
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		count++;
+	return count;
+}
+
+/* As the shim cuts them: 61 bytes, then a hash of all. */
+static void names_that_differ_in_their_end_look_different(void **state)
+{
+	struct tape t = tape_started();
+	char *text;
+
+	(void)state;
+	for (int i = 1; i <= 2; i++) {
+		char name[71];
+
+		snprintf(name, sizeof(name), "%.61s~%08x",
+			"the_same_solver::step<matrix, vector, preconditioner>::iteration_of_all",
+			0xabc0 + i);
+		marker(&t,
+			(struct record_marker){ .time_ns = T0 + (uint64_t)i * MS, .name = name });
+	}
+	text = table_of(&t, false);
+	assert_int_equal(count_of(text, "\nthe_same_solver"), 2);
+	assert_int_equal(count_of(text, "~0000abc1 "), 1);
+	assert_int_equal(count_of(text, "~0000abc2 "), 1);
+	free(text);
+}
+
+static void regions_keep_their_names_however_deep_they_are(void **state)
+{
+	struct tape t = tape_started();
+	char *text;
+
+	(void)state;
+	for (uint64_t i = 0; i < 40; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "level%02" PRIu64 "_of_work", i);
+		region(&t, T0 + i * US, JPHASE_BEGIN, name);
+	}
+	text = table_of(&t, false);
+	assert_non_null(strstr(text, "\nlevel00_of_work "));
+	assert_non_null(strstr(text, "\n   level03_of_work "));
+	for (int i = 10; i < 40; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), " %d: ", i);
+		assert_int_equal(count_of(text, name), i > 10);
+		snprintf(name, sizeof(name), "%d_of_work", i);
+		assert_int_equal(count_of(text, name), 1);
+	}
+	assert_in_range(widest_line(text), 1, 80);
+	free(text);
+}
+
 static void losses_are_told_in_every_format(void **state)
 {
 	struct model *m = hostile_model();
@@ -156,31 +232,6 @@ static void an_empty_recording_has_its_total_alone(void **state)
 	(void)state;
 	golden_check(m, &table_format, BY_PHASE, 80, "empty.txt");
 	model_close(m);
-}
-
-/* Of the first process; closes the model. */
-static char *table_of(struct tape *t, bool all)
-{
-	const struct report_options options = { .width = 80, .all = all };
-	struct model *m = tape_model(t, BY_PHASE);
-	char *text;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_non_null(out);
-	table_format.render(m, &options, out);
-	fclose(out);
-	model_close(m);
-	return text;
-}
-
-static size_t count_of(const char *text, const char *part)
-{
-	size_t count = 0;
-
-	for (; (text = strstr(text, part)); text += strlen(part))
-		count++;
-	return count;
 }
 
 static struct tape tape_of_marks(uint64_t count)
@@ -409,6 +460,8 @@ int main(void)
 		cmocka_unit_test(two_phases_in_80_columns),
 		cmocka_unit_test(columns_that_do_not_fit_stand_below),
 		cmocka_unit_test(names_never_break_the_table),
+		cmocka_unit_test(names_that_differ_in_their_end_look_different),
+		cmocka_unit_test(regions_keep_their_names_however_deep_they_are),
 		cmocka_unit_test(losses_are_told_in_every_format),
 		cmocka_unit_test(one_row_a_name),
 		cmocka_unit_test(an_empty_recording_has_its_total_alone),

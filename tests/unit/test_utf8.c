@@ -83,6 +83,33 @@ static void long_texts_are_cut_where_they_fit(void **state)
 	printable("0123456789012345678901234567890123456789", 99, "0123456789012345678901234567…");
 }
 
+static void elided(const char *from, size_t max, const char *to)
+{
+	char text[64];
+
+	strcpy(text, from);
+	utf8_elide(text, max);
+	assert_string_equal(text, to);
+	assert_true(utf8_string_width(text) <= max);
+}
+
+static void names_keep_their_beginning_and_their_end(void **state)
+{
+	(void)state;
+	elided("abcdefgh", 8, "abcdefgh");
+	elided("abcdefghi", 8, "abc…fghi");
+	elided("solver_iteration_step_1", 10, "solv…tep_1");
+	elided("solver_iteration_step_2", 10, "solv…tep_2");
+	/* Characters of two columns, and marks that stay with theirs. */
+	elided("漢字漢字漢字", 8, "漢…漢字");
+	elided("漢字漢字漢字", 9, "漢字…漢字");
+	elided("abcdefgh\xcc\x81ijk", 8, "abc…h\xcc\x81ijk");
+	elided("abcdefgh\xcc\x81ijk", 7, "abc…ijk");
+	/* Blanks before it stay, up to a half. */
+	elided("    abcdefghij", 12, "    abc…ghij");
+	elided("                abcdefghij", 12, "        …hij");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +118,7 @@ int main(void)
 		cmocka_unit_test(terminals_get_no_control_characters),
 		cmocka_unit_test(newlines_and_tabs_are_blanks),
 		cmocka_unit_test(long_texts_are_cut_where_they_fit),
+		cmocka_unit_test(names_keep_their_beginning_and_their_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
