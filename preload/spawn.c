@@ -108,8 +108,10 @@ static bool ignore_children(struct sigaction *ret_before)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t pending;
+	siginfo_t info;
 
-	if (waitpid(-1, NULL, WNOHANG | __WALL) >= 0 || errno != ECHILD)
+	/* Only looked at: before an exec the program may have had children, whose status it wants. */
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD)
 		return false;
 	sigemptyset(&pending);
 	sigpending(&pending);

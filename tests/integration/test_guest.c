@@ -318,6 +318,23 @@ static void a_child_status_is_known_also_where_sigchld_was_ignored(void **state)
 	tmpdir_remove(dir);
 }
 
+static void a_child_left_before_an_exec_is_still_there(void **state)
+{
+	struct child r = { .argv = { NULL } };
+	char *dir = tmpdir_make();
+
+	(void)state;
+	assert_int_equal(run_shell(&r,
+				 "cd %s; JPHASE_OUTPUT=x.msgpack %s leave=7 exec=env LD_PRELOAD=%s "
+				 "%s collect",
+				 dir, TARGET("act"), LIBJPHASE, TARGET("act")),
+		0);
+	assert_string_equal(r.err, "");
+	assert_string_equal(r.out, "child: 7\n");
+	run_clear(&r);
+	tmpdir_remove(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +347,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_program_that_stops_itself_stops_its_launcher, clear),
 		cmocka_unit_test_teardown(signals_sent_to_the_launcher_reach_the_program, clear),
 		cmocka_unit_test(a_child_status_is_known_also_where_sigchld_was_ignored),
+		cmocka_unit_test(a_child_left_before_an_exec_is_still_there),
 	};
 	struct rlimit none = { 0, 0 };
 

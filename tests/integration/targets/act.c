@@ -252,6 +252,28 @@ static void do_wait(const char *arg)
 	printf("wait: %s\n", strerror(errno));
 }
 
+/* A child that has ended and that nobody has waited for. */
+static void do_leave(const char *arg)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(atoi(arg));
+	if (pid < 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0)
+		fail("leave");
+}
+
+static void do_collect(const char *arg)
+{
+	int status;
+
+	(void)arg;
+	if (wait(&status) < 0)
+		fail("collect");
+	printf("child: %d\n", WEXITSTATUS(status));
+}
+
 /* "N" phases at once; "N,MS": that far apart.  Prints how long the slowest took, and all. */
 static void do_phases(const char *arg)
 {
@@ -401,6 +423,8 @@ static const struct {
 	{ "nofile", do_nofile },
 	{ "subreaper", do_subreaper },
 	{ "wait", do_wait },
+	{ "leave", do_leave },
+	{ "collect", do_collect },
 	{ "phases", do_phases },
 	{ "threads", do_threads },
 	{ "children", do_children },
