@@ -160,13 +160,32 @@ static void wait_for_program(struct launch *l, struct control_command_end *end)
 	}
 }
 
-static void show_report(const struct launch *l)
+static int ms_left(uint64_t until_ns)
+{
+	return (int)(saturating_sub(until_ns, now_ns()) / NSEC_PER_MSEC);
+}
+
+/*
+ * A collector that has died is told nothing, and missed by show_report().  One
+ * that is stopped may have left no room.
+ */
+static void tell_end(
+	const struct launch *l, const struct control_command_end *end, uint64_t until_ns)
+{
+	struct pollfd p = { .fd = l->collector, .events = POLLOUT };
+
+	while (send(l->collector, end, sizeof(*end), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		if (errno != EAGAIN || poll(&p, 1, ms_left(until_ns)) <= 0)
+			return;
+}
+
+static void show_report(const struct launch *l, uint64_t until_ns)
 {
 	struct pollfd p = { .fd = l->collector, .events = POLLIN };
 	char text[JPHASE_MESSAGE_ROOM];
 	ssize_t n;
 
-	if (poll(&p, 1, (int)((config.grace_ns + REPORT_WAIT_NS) / NSEC_PER_MSEC)) <= 0) {
+	if (poll(&p, 1, ms_left(until_ns)) <= 0) {
 		say("the collector is still writing; the recording may not be complete yet");
 		return;
 	}
@@ -250,6 +269,7 @@ static int measure(struct launch *l)
 	char notes[JPHASE_MESSAGE_ROOM] = "";
 	struct outside_sender sender = { .socket = -1 };
 	struct relay *relay = NULL;
+	uint64_t until_ns;
 	int err;
 
 	block_signals(l);
@@ -277,8 +297,8 @@ static int measure(struct launch *l)
 	if (relay)
 		relay_settle(relay);
 	end.lost = sender.lost;
-	/* A collector that has died is told nothing and missed below. */
-	send(l->collector, &end, sizeof(end), MSG_NOSIGNAL);
+	until_ns = now_ns() + config.grace_ns + REPORT_WAIT_NS;
+	tell_end(l, &end, until_ns);
 	relay_close(relay);
 	if (err == -ENOENT) {
 		/* The program itself was found. */
@@ -288,7 +308,7 @@ static int measure(struct launch *l)
 	if (err < 0)
 		return start_failed(l->argv[0], err);
 	show_killer(l->argv[0], end.status);
-	show_report(l);
+	show_report(l, until_ns);
 	return exit_status(end.status);
 }
 

@@ -279,6 +279,16 @@ static void the_status_is_the_programs(void **state)
 	assert_string_equal(r.out, "__A__\n7\n137\n127\n");
 }
 
+/* The tokens fill all the room there is towards it, so that the end finds none. */
+static void a_collector_that_is_stopped_holds_nobody_for_long(void **state)
+{
+	(void)state;
+	shell(RUN "sh -c 'pgrep -P $PPID -f \"^jphase collect\" >pid && kill -STOP $(cat pid) && "
+		  "seq -f __%g__ 3000; exit 7' >/dev/null; echo $?; kill -9 $(cat pid)");
+	assert_string_equal(r.out, "7\n");
+	assert_non_null(strstr(r.err, "the collector is still writing"));
+}
+
 /* A pipe belongs to who has made it. */
 static void another_user_may_open_the_output_anew(void **state)
 {
@@ -360,6 +370,7 @@ int main(void)
 		TEST(when_we_are_killed_the_program_gets_sigpipe),
 		TEST(whom_the_program_leaves_behind_writes_on),
 		TEST(the_status_is_the_programs),
+		TEST(a_collector_that_is_stopped_holds_nobody_for_long),
 		TEST(another_user_may_open_the_output_anew),
 		TEST(only_the_output_that_is_looked_at_is_line_buffered),
 		TEST(a_pattern_of_ones_own_is_used),
