@@ -295,32 +295,33 @@ static uint64_t linger_ns(const struct session *s)
 	return MIN(EXEC_NS, saturating_sub(s->command_ended_ns + s->config->grace_ns, now_ns()));
 }
 
+static bool come_back(struct session *s, const struct job *job)
+{
+	if (shared_renew_presence(&s->shared) < 0) {
+		close(job->fd);
+		return false;
+	}
+	flock(recorder_fd(s->recorder), LOCK_EX | LOCK_NB);
+	atomic_store(&s->shared.page->stalled, 0);
+	members_register(s, job);
+	return true;
+}
+
 bool loop_linger(struct session *s)
 {
 	uint64_t until = now_ns() + linger_ns(s);
 	struct job job;
 
-	if (s->stopping)
-		return false;
-	for (uint64_t now = now_ns(); now < until; now = now_ns()) {
-		if (!jobs_pending(&s->jobs)) {
+	for (uint64_t now = now_ns(); now < until && !s->stopping; now = now_ns()) {
+		if (!jobs_pending(&s->jobs))
 			wait_for_work(s, until - now);
+		s->stopping = jobs_stopped(&s->jobs);
+		if (s->stopping || !jobs_take(&s->jobs, &job))
 			continue;
-		}
-		if (!jobs_take(&s->jobs, &job) || job.kind != JOB_REGISTER) {
-			s->stopping |= job.kind == JOB_STOP;
-			if (job.kind == JOB_MARK)
-				marks_refuse(&job);
-			continue;
-		}
-		if (shared_renew_presence(&s->shared) < 0) {
-			close(job.fd);
-			return false;
-		}
-		flock(recorder_fd(s->recorder), LOCK_EX | LOCK_NB);
-		atomic_store(&s->shared.page->stalled, 0);
-		members_register(s, &job);
-		return true;
+		if (job.kind == JOB_REGISTER)
+			return come_back(s, &job);
+		if (job.kind == JOB_MARK)
+			marks_refuse(&job);
 	}
 	return false;
 }
