@@ -52,10 +52,13 @@ static void *emit_rounds(void *data)
 	return data;
 }
 
-/* It sleeps, although all has been done for it to wake: time has no part in it. */
+/*
+ * It sleeps, although all has been done for it to wake: time has no part in it.
+ * What was taken while the emitter was still ringing is ahead of what was rung.
+ */
 static bool is_lost(uint32_t seen, uint32_t taken)
 {
-	return atomic_load_explicit(&shared.rung, memory_order_acquire) != taken &&
+	return atomic_load_explicit(&shared.rung, memory_order_acquire) > taken &&
 	       atomic_load(&page.doorbell) == seen;
 }
 
