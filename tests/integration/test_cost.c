@@ -144,7 +144,7 @@ static bool is_of_counter(const char *args)
 }
 
 /*
- * Nothing but read, pread and futex.  Housekeeping comes ten times a second
+ * Nothing but read, pread, the process's CPU clock and futex.  Housekeeping comes ten times a second
  * and can be told by its poll; it reads the group and perhaps a file as well.
  */
 static void count_uses(const struct trace *t, size_t begin, size_t end, struct uses *u)
@@ -154,7 +154,7 @@ static void count_uses(const struct trace *t, size_t begin, size_t end, struct u
 
 		if (str_eq(call->name, "read") && is_of_counter(call->args))
 			count_read(u, call->args, true);
-		else if (str_eq(call->name, "pread64"))
+		else if (str_eq(call->name, "pread64") || str_eq(call->name, "clock_gettime"))
 			count_read(u, call->args, false);
 		else if (strstr(call->name, "poll") && is_of_counter(call->args))
 			u->polls++;

@@ -179,13 +179,15 @@ static void regions_are_a_tree_with_shares(void **state)
 
 	(void)state;
 	report("threads.msgpack");
+	/* On a busy machine some of them may be too short for their markers. */
 	assert_int_equal(
-		sscanf(line_of("work"), "work %u %lf %7s %lf", &count, &time, unit, &share), 4);
+		sscanf(line_of("work"), "work%*[ ?!]%u %lf %7s %lf", &count, &time, unit, &share),
+		4);
 	assert_int_equal(count, 3);
 	assert_true(share == 100);
-	assert_int_equal(sscanf(line_of("  mix"), "  mix %u", &count), 1);
+	assert_int_equal(sscanf(line_of("  mix"), "  mix%*[ ?!]%u", &count), 1);
 	assert_int_equal(count, 12);
-	assert_int_equal(sscanf(line_of("  reduce"), "  reduce %u", &count), 1);
+	assert_int_equal(sscanf(line_of("  reduce"), "  reduce%*[ ?!]%u", &count), 1);
 	assert_int_equal(count, 12);
 }
 
