@@ -48,7 +48,10 @@ static pid_t thread_id(pid_t stale)
 	if (!pthread_getcpuclockid || pthread_getcpuclockid(pthread_self(), &clock) != 0)
 		return sys_gettid();
 	tid = (pid_t) ~(clock >> 3);
-	/* A raw clone copies its parent's thread descriptor as it is. */
+	/*
+	 * A raw clone copies its parent's thread descriptor as it is.  The
+	 * parent's thread has marked before, or is the main one.
+	 */
 	return tid == stale ? sys_gettid() : tid;
 }
 
@@ -60,7 +63,7 @@ static pid_t identify(void)
 	if (pid && pid == self.pid)
 		return pid;
 
-	self.tid = thread_id(self.pid ? self.tid : 0);
+	self.tid = thread_id(self.pid ? self.tid : pid ? 0 : shim.registered);
 	if (!pid) {
 		/*
 		 * The only thread of a forked child is its main thread.  Load
@@ -75,6 +78,12 @@ static pid_t identify(void)
 	self.met = false;
 	self.pid = pid;
 	return pid;
+}
+
+/* False: a handler has forked inside this marker, and we are the child. */
+static bool is_still(pid_t pid)
+{
+	return atomic_load_explicit(&shim.guard->pid, memory_order_relaxed) == pid;
 }
 
 /* The kernel marks the word when the collector dies, however it dies. */
@@ -144,16 +153,22 @@ static bool wait_for_space(uint64_t position, struct patience *p)
 	return wait_slice(p, ring_futex(rec), ring_futex_value(state));
 }
 
+static bool lose(_Atomic uint64_t *counter)
+{
+	self.open = false;
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+	return false;
+}
+
 static bool claim(pid_t pid, bool may_wait, struct patience *p, uint64_t *ret_position)
 {
 	self.claimed = 0;
 	self.open = true;
-	while (!ring_claim(shim.ring, shim.records, pid, ret_position)) {
-		if (may_wait && wait_for_space(*ret_position, p))
-			continue;
-		self.open = false;
-		atomic_fetch_add_explicit(&shim.ring->dropped, 1, memory_order_relaxed);
-		return false;
+	while (!ring_claim_as(&shim.guard->pid, shim.ring, shim.records, pid, ret_position)) {
+		if (!is_still(pid))
+			return lose(&shim.ring->revoked);
+		if (!may_wait || !wait_for_space(*ret_position, p))
+			return lose(&shim.ring->dropped);
 	}
 	self.claimed = *ret_position + 1;
 	return true;
@@ -171,6 +186,21 @@ static void retire_left_claim(pid_t pid)
 	if (self.open && self.claimed)
 		ring_retire(ring_slot(shim.ring, shim.records, position), pid, position);
 	self.open = false;
+}
+
+/*
+ * Is the claim of the interrupted marker in the collector's way?  It may be the
+ * parent's, which a handler has forked.
+ */
+static bool is_blocking(void)
+{
+	uint64_t position = self.claimed - 1, state;
+
+	if (!self.open || !self.claimed)
+		return self.open;
+	state = atomic_load_explicit(
+		&ring_slot(shim.ring, shim.records, position)->state, memory_order_relaxed);
+	return ring_kind_of(state) == RING_CLAIMED && ring_position_of(state) == position;
 }
 
 static void copy_payload(struct jphase_record *to, const struct jphase_record *from)
@@ -199,27 +229,33 @@ void jphase_probe_site(uint64_t position)
 	__asm__ volatile("nop" : : "r"(position) : "memory");
 }
 
+/*
+ * A handler that forks in here leaves the claim to the parent.  The child,
+ * whose memory is the same, keeps its hands off the slot from where it next
+ * looks who it is, and counts the marker as lost: it was the parent's.
+ */
 static bool publish(
 	struct jphase_record *prepared, bool may_wait, struct patience *p, uint64_t *ret_position)
 {
 	pid_t pid = (pid_t)prepared->pid;
 	struct jphase_record *rec;
-	bool published;
 
 	if (!claim(pid, may_wait, p, ret_position))
 		return false;
 	rec = ring_slot(shim.ring, shim.records, *ret_position);
+	if (!is_still(pid))
+		return lose(&shim.ring->revoked);
 	copy_payload(rec, prepared);
 	/* Before publishing: who sees the record finds the sample. */
 	if (shim.samples && is_region((enum jphase_kind)prepared->kind))
 		jphase_probe_site(*ret_position);
-	published = ring_publish(rec, pid, *ret_position);
+	if (!is_still(pid))
+		return lose(&shim.ring->revoked);
+	/* A claim that ended without being retired was published by a child just then. */
+	if (!ring_publish(rec, pid, *ret_position) && ring_return_retired(rec, shim.records, pid))
+		return lose(&shim.ring->revoked);
 	self.open = false;
-	if (!published) {
-		ring_return_retired(rec, shim.records, pid);
-		atomic_fetch_add_explicit(&shim.ring->revoked, 1, memory_order_relaxed);
-	}
-	return published;
+	return true;
 }
 
 /* What needs no counters can lie in the ring until somebody looks, or a quarter is full. */
@@ -256,7 +292,7 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 	bool nested = is_interrupted(outer, here, prepared->clock_ns);
 	bool inside_claim = nested && self.open;
 	uint64_t claimed = self.claimed;
-	bool waits = wait_ns && !inside_claim && !is_stalled();
+	bool waits = wait_ns && !(nested && is_blocking()) && !is_stalled();
 	bool for_space = waits && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL);
 	uint64_t position, took;
 
@@ -276,9 +312,10 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 		if (waits)
 			wait_acknowledged(
 				ring_slot(shim.ring, shim.records, position), position, &patience);
-		self.met |= waits && is_region((enum jphase_kind)prepared->kind);
+		self.met |= waits && is_region((enum jphase_kind)prepared->kind) &&
+			    is_still((pid_t)prepared->pid);
 	}
-	took = now_ns() - prepared->clock_ns;
+	took = is_still((pid_t)prepared->pid) ? now_ns() - prepared->clock_ns : 0;
 	self.took_ns = (uint32_t)MIN(took, (uint64_t)UINT32_MAX);
 	self.frame = nested ? outer : NULL;
 	self.claimed = claimed;

@@ -28,6 +28,12 @@
  * consumer's always means: skipped.  An owner that siglongjmp has taken out of
  * its claim retires it itself.
  *
+ * A child that a signal handler forks inside a claim has the claim in its memory
+ * and not in its name: it looks who it is before E1, E2 and E3, and leaves it
+ * to its parent.  Forked within E1 it may leave one behind as the dead do;
+ * forked within E2, and back there when the slot has gone round, it writes what
+ * is left of its copy.
+ *
  * Positions wrap at 2^39; they are compared by their distance.
  */
 #ifndef INTERNAL_RING_H
@@ -124,11 +130,12 @@ static inline bool ring_pass_retired(
 }
 
 /*
- * Claims the next free slot for pid.  False: the ring is full; *ret_position
- * is then the position whose slot is still occupied.
+ * Claims the next free slot for pid, while self, looked at last, holds it too.
+ * False: it does not, or the ring is full; *ret_position is then the position
+ * whose slot is still occupied.
  */
-static inline bool ring_claim(
-	struct jphase_ring *ring, uint32_t records, pid_t pid, uint64_t *ret_position)
+static inline bool ring_claim_as(const _Atomic pid_t *self, struct jphase_ring *ring,
+	uint32_t records, pid_t pid, uint64_t *ret_position)
 {
 	uint64_t position = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
@@ -146,10 +153,13 @@ static inline bool ring_claim(
 			return false;
 		}
 		if (ahead == 0 && ring_kind_of(state) == RING_FREE) {
+			uint64_t claimed = ring_state(RING_CLAIMED, pid, position);
+
+			if (atomic_load_explicit(self, memory_order_relaxed) != pid)
+				break;
 			/* E1 <- C3: the collector has finished with this slot. */
-			if (!atomic_compare_exchange_strong_explicit(&rec->state, &state,
-				    ring_state(RING_CLAIMED, pid, position), memory_order_acquire,
-				    memory_order_relaxed))
+			if (!atomic_compare_exchange_strong_explicit(&rec->state, &state, claimed,
+				    memory_order_acquire, memory_order_relaxed))
 				continue;
 			atomic_compare_exchange_strong_explicit(&ring->head, &head, position + 1,
 				memory_order_relaxed, memory_order_relaxed);
@@ -166,6 +176,14 @@ static inline bool ring_claim(
 	}
 	*ret_position = position & RING_POSITION_MASK;
 	return false;
+}
+
+static inline bool ring_claim(
+	struct jphase_ring *ring, uint32_t records, pid_t pid, uint64_t *ret_position)
+{
+	const _Atomic pid_t self = pid;
+
+	return ring_claim_as(&self, ring, records, pid, ret_position);
 }
 
 /* E3.  False: the collector has retired the claim meanwhile. */
@@ -189,8 +207,11 @@ static inline bool ring_retire(struct jphase_record *rec, pid_t pid, uint64_t po
 		memory_order_relaxed);
 }
 
-/* The late owner of a retired claim gives the slot to the round after the current one. */
-static inline void ring_return_retired(struct jphase_record *rec, uint32_t records, pid_t pid)
+/*
+ * The late owner of a retired claim gives the slot to the round after the
+ * current one.  False: it is not retired.
+ */
+static inline bool ring_return_retired(struct jphase_record *rec, uint32_t records, pid_t pid)
 {
 	uint64_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
 
@@ -200,8 +221,9 @@ static inline void ring_return_retired(struct jphase_record *rec, uint32_t recor
 		/* -> E1: like C3. */
 		if (atomic_compare_exchange_weak_explicit(
 			    &rec->state, &state, given, memory_order_release, memory_order_relaxed))
-			return;
+			return true;
 	}
+	return false;
 }
 
 /* E4.  False: the record is no longer there to wait for. */
