@@ -42,6 +42,7 @@ struct item {
 	struct thread *thread;   /* NULL: no counters of its own */
 	uint64_t *sampled;       /* the kernel's values at the marker, or NULL */
 	uint64_t sampled_ns;
+	bool unsampled; /* the kernel should have, and had no room for it */
 	bool waits;
 };
 
@@ -90,6 +91,14 @@ static bool find_sample(struct session *s, struct item *item, size_t index)
 	return false;
 }
 
+static bool is_sampling(const struct session *s, const struct thread *t)
+{
+	for (size_t i = 0; s->mode == MODE_EXACT && i < s->sources.count; i++)
+		if (t->reader[i] && t->reader[i]->ops->sampled)
+			return true;
+	return false;
+}
+
 /* False: the snapshot cannot cover one more thread. */
 static bool resolve_region(struct session *s, struct batch *b, size_t index)
 {
@@ -99,6 +108,7 @@ static bool resolve_region(struct session *s, struct batch *b, size_t index)
 	item->waits = s->regions && (s->mode == MODE_SYNC || !item->thread || item->thread->fresh);
 	if (!item->thread || find_sample(s, item, index))
 		return true;
+	item->unsampled = !item->thread->fresh && is_sampling(s, item->thread);
 	return snapshot_include_thread(&b->shot, item->process, item->thread);
 }
 
@@ -180,6 +190,7 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 		record_notice(s, p, rec);
 		return;
 	}
+	s->samples_lost += b->item[index].unsampled;
 	p->ended = rec->kind == JPHASE_EXIT;
 	p->last_ns = MAX(p->last_ns, MIN(rec->clock_ns, done_ns));
 	recorder_marker(

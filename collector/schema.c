@@ -31,7 +31,8 @@ const struct schema_layout schema_layouts[] = {
 	{ SCHEMA_SAMPLE, "sample", "time_ns process reader values" },
 	/*
 	 * count adds to what was said before of the same loss.  what: "dropped",
-	 * "revoked", "claim", "invalid", "unknown", "backlog".
+	 * "revoked", "claim", "invalid", "unknown", "backlog", "sample" (the
+	 * marker is there, and what it has was read later).
 	 */
 	{ SCHEMA_LOSS, "loss", "time_ns what count" },
 	/*

@@ -391,22 +391,23 @@ int session_begin(struct session *s, const struct session_start *start, int laun
 
 static void record_loss(struct session *s, const char *what, uint64_t count)
 {
-	if (!count)
-		return;
-	s->lost += count;
-	recorder_loss(s->recorder, now_ns(), what, count);
+	if (count)
+		recorder_loss(s->recorder, now_ns(), what, count);
 }
 
 void session_record_losses(struct session *s)
 {
 	struct consumer_losses losses = consumer_take_losses(&s->consumer);
 
-	record_loss(s, "dropped", losses.dropped + s->outside_lost);
+	losses.dropped += s->outside_lost;
+	s->lost += losses.dropped + losses.revoked + losses.claims + losses.invalid;
+	record_loss(s, "dropped", losses.dropped);
 	record_loss(s, "revoked", losses.revoked);
 	record_loss(s, "claim", losses.claims);
 	record_loss(s, "invalid", losses.invalid);
 	record_loss(s, "unknown", s->unknown);
-	s->unknown = s->outside_lost = 0;
+	record_loss(s, "sample", s->samples_lost);
+	s->unknown = s->outside_lost = s->samples_lost = 0;
 	record_loss(s, "backlog", recorder_take_dropped(s->recorder));
 }
 

@@ -74,6 +74,7 @@ struct session {
 	uint64_t phases;
 	uint64_t lost;
 	uint64_t outside_lost; /* markers that did not come through the ring */
+	uint64_t samples_lost; /* that a thread's buffer had no room for */
 	uint64_t unknown;      /* records of kinds that we do not know */
 	uint64_t due_ns;       /* of the next housekeeping */
 	int unwritten;         /* -errno: why the recording is not on the disk at its end */

@@ -346,8 +346,8 @@ static int on_loss(void *data, uint64_t time_ns, const char *what, uint64_t coun
 	struct fold *f = data;
 
 	saw_time(f, time_ns);
-	/* Those of unknown kinds begin and end nothing. */
-	f->losses += !str_eq(what, "unknown");
+	/* Those of unknown kinds begin and end nothing, and these are not markers. */
+	f->losses += !str_eq(what, "unknown") && !str_eq(what, "sample");
 	return add_loss(f, what, count);
 }
 

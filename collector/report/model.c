@@ -408,6 +408,6 @@ uint64_t run_lost_markers(const struct run *run)
 	for (size_t i = 0; i < run->loss_count; i++)
 		lost += run->losses[i].count;
 	/* Not markers, or of a kind that nobody here knows. */
-	lost -= run_lost(run, "backlog") + run_lost(run, "unknown");
+	lost -= run_lost(run, "backlog") + run_lost(run, "unknown") + run_lost(run, "sample");
 	return MAX(lost, run->lost);
 }

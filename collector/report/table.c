@@ -301,6 +301,7 @@ static void print_losses(const struct table *t, const struct run *run)
 {
 	uint64_t lost = run_lost_markers(run);
 	uint64_t backlog = run_lost(run, "backlog");
+	uint64_t samples = run_lost(run, "sample");
 	char text[256];
 
 	if (lost) {
@@ -313,6 +314,13 @@ static void print_losses(const struct table *t, const struct run *run)
 		snprintf(text, sizeof(text),
 			"%" PRIu64 " record%s lost: the disk was full or too slow", backlog,
 			backlog == 1 ? "" : "s");
+		put_loud(t, text);
+	}
+	if (samples) {
+		snprintf(text, sizeof(text),
+			"%" PRIu64 " sample%s of regions lost, as they came faster than they were "
+			"taken: those boundaries were read later",
+			samples, samples == 1 ? "" : "s");
 		put_loud(t, text);
 	}
 	if (!run->complete)

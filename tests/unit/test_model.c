@@ -457,10 +457,12 @@ static void losses_are_summed_by_kind(void **state)
 	recorder_loss(t.r, T0, "claim", 1);
 	recorder_loss(t.r, T0, "dropped", 3);
 	recorder_loss(t.r, T0, "backlog", 100);
+	recorder_loss(t.r, T0, "sample", 1000);
 	m = tape_model(&t, BY_PHASE);
 	assert_int_equal(run_lost_markers(&m->runs[0]), 6);
 	assert_int_equal(run_lost(&m->runs[0], "dropped"), 5);
 	assert_int_equal(run_lost(&m->runs[0], "backlog"), 100);
+	assert_int_equal(run_lost(&m->runs[0], "sample"), 1000);
 	model_close(m);
 }
 
