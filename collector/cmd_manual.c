@@ -107,7 +107,16 @@ static const struct section after[] = {
 		".B jphase run\nis killed.\n"
 		"The kernel takes the counters of a set-user-ID program away when it starts.\n"
 		".PP\n"
-		"The first marker of a forked child may cost it two or three page faults.\n" },
+		"The first marker of a forked child may cost it two or three page faults.\n"
+		".PP\n"
+		"In exact mode the first region waits for some 20 ms while the kernel sets the "
+		"probe up.\n"
+		"Without root the mode takes a probe on the library that an administrator has "
+		"defined once, as\n.B jphase/marker\nin tracefs\\(aqs\n.IR uprobe_events ,\n"
+		"and whose\n.I id\nmay be read;\n.B jphase doctor\nprints the lines, with the "
+		"offset.\n"
+		"The probe is used and never removed.\n"
+		"Without tracefs 32 threads can be sampled.\n" },
 	{ "SEE ALSO", ".BR perf\\-stat (1),\n.BR perf_event_open (2),\n.BR cgroups (7),\n"
 		      ".BR ld.so (8)\n" },
 };

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernel lets us count with perf. */
+#include <inttypes.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include "doctor.h"
 #include "feature.h"
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "library.h"
+#include "probe.h"
 #include "readers/pmu.h"
+#include "site.h"
 
 #define PARANOID "sys/kernel/perf_event_paranoid"
 
@@ -196,6 +202,51 @@ static void check_locked(const struct reader_env *env, struct finding *ret)
 			MLOCK_KB_DEFAULT);
 }
 
+/* What lets anybody sample: the definition stays until the machine is started anew. */
+static void probe_fix(struct finding *ret)
+{
+	char library[PATH_MAX];
+	struct statfs fs;
+	uint64_t offset;
+
+	if (library_find(library) < 0 || site_offset(library, &offset) < 0)
+		return;
+	if (statfs(PROBE_TRACEFS, &fs) == 0 && fs.f_type != TRACEFS_MAGIC)
+		finding_fix(ret, "sudo mount -t tracefs tracefs " PROBE_TRACEFS);
+	/* Not by tee: it would seek, which that file refuses, or clear it. */
+	finding_fix(ret,
+		"sudo sh -c 'echo \"p:" PROBE_GIVEN_NAME " %s:0x%" PRIx64 "\" >> " PROBE_TRACEFS
+		"/uprobe_events'",
+		library, offset);
+	finding_fix(ret, "sudo chmod a+x " PROBE_TRACEFS);
+	finding_fix(ret, "sudo chmod a+r " PROBE_TRACEFS "/events/" PROBE_GIVEN_NAME "/id");
+}
+
+static void check_regions(const struct reader_env *env, struct finding *ret)
+{
+	static const char *const how[] = {
+		[PROBE_OWN] = "exact: the kernel samples them at their markers",
+		[PROBE_GIVEN] = "exact, by the probe " PROBE_GIVEN_NAME " of an administrator",
+		[PROBE_PMU] = "exact, for some threads: there is no tracefs that may be used",
+	};
+	char reason[READER_REASON_ROOM];
+	struct probe probe;
+
+	(void)env;
+	if (probe_prepare(&probe, reason) < 0) {
+		finding_set(ret, HEALTH_LIMITED,
+			"read while the thread waits, not sampled by the kernel: that takes root, "
+			"or once and for all users:");
+		probe_fix(ret);
+		return;
+	}
+	finding_set(ret, probe.origin == PROBE_PMU ? HEALTH_LIMITED : HEALTH_OK, "%s",
+		how[probe.origin]);
+	if (probe.origin == PROBE_PMU)
+		probe_fix(ret);
+	sys_close(probe.tracefs);
+}
+
 const struct check doctor_perf_checks[] = {
 	{ "perf", check_perf },
 	{ "perf level", check_paranoid },
@@ -204,5 +255,6 @@ const struct check doctor_perf_checks[] = {
 	{ "hardware", check_hardware },
 	{ "watchdog", check_watchdog },
 	{ "sample memory", check_locked },
+	{ "regions", check_regions },
 	{ NULL, NULL },
 };

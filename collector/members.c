@@ -61,6 +61,7 @@ int members_add_first(struct session *s, const struct session_start *start, stru
 	p->as_named = facts.inner;
 	p->parent = facts.parent;
 	p->first = p->confirmed = true;
+	p->site = start->site;
 	/* Before its exec the program still has our name. */
 	snprintf(p->name, sizeof(p->name), "%s",
 		start->launched ? basename(start->command) : facts.name);
@@ -161,15 +162,37 @@ void members_register(struct session *s, const struct job *job)
 	/* The same pid after an exec keeps its group. */
 	if (!p)
 		p = join_asking(s, job);
-	if (p)
+	if (p) {
+		p->site = job->site;
 		welcome_send(s, job->fd, p->first);
+	}
 	close(job->fd);
+}
+
+/*
+ * The administrator's probe is perhaps on another file, as after an update of
+ * the library: the kernel would never sample anything.
+ */
+static void check_probe(struct session *s, const struct process *p)
+{
+	if (s->probe_checked || !p->site)
+		return;
+	s->probe_checked = true;
+	if (!site_is_bare(p->pid, p->site))
+		return;
+	s->mode = MODE_SYNC;
+	s->shared.page->flags &= ~JPHASE_SESSION_SAMPLES;
+	session_note(s, NULL,
+		"exact mode could not begin (the probe %s is not on the library that the program "
+		"has loaded): regions are read as in sync mode",
+		probe_name(&s->probe));
 }
 
 struct thread *members_thread(struct session *s, struct process *p, pid_t tid)
 {
 	struct reader_target target = session_target(s, tid, false);
 	char reason[READER_REASON_ROOM];
+	bool sampled = s->mode == MODE_EXACT && s->probe.defined;
 	struct thread *t;
 
 	/* In another pid namespace its number means nothing to us. */
@@ -179,11 +202,14 @@ struct thread *members_thread(struct session *s, struct process *p, pid_t tid)
 	if (t)
 		return t;
 	target.alone = true;
-	target.probe = s->probe.id;
-	s->samples |= target.probe != 0;
+	target.probe = sampled ? &s->probe.event : NULL;
+	s->samples |= sampled;
 	s->threads_seen = true;
-	probe_anchor(&s->probe);
+	if (sampled)
+		probe_anchor(&s->probe);
 	t = thread_open(&p->threads, &s->sources, p->pid, &target, reason);
+	if (t && sampled && !reason[0])
+		check_probe(s, p);
 	if (t && reason[0] && !p->threads_noted && !p->calibrates) {
 		p->threads_noted = true;
 		session_note(s, p, "regions have times but no counters: %s", reason);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,11 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "readers/reason.h"
+#include "readers/textfile.h"
 
-#define TRACEFS_KIND 0x74726163
-#define PREFIX       "jphase_"
-#define OWN_EVENT    "marker"
+#define PREFIX      "jphase_"
+#define OWN_EVENT   "marker"
+#define GIVEN_GROUP "jphase"
 
 #ifndef SYS_fsopen
 #define SYS_fsopen   430
@@ -30,13 +32,14 @@
 
 static int open_mounted(void)
 {
-	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	static const char *const places[] = { PROBE_TRACEFS, "/sys/kernel/debug/tracing" };
 	struct statfs fs;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		int fd = sys_open_dir(places[i]);
+		/* It may have been made passable without being readable. */
+		int fd = sys_open(places[i], O_PATH | O_DIRECTORY, 0);
 
-		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TRACEFS_KIND)
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TRACEFS_MAGIC)
 			return fd;
 		sys_close(fd);
 	}
@@ -125,82 +128,79 @@ static void remove_stale(int tracefs)
 	}
 }
 
-int probe_prepare(struct probe *ret, char ret_reason[READER_REASON_ROOM])
+/* -ENODEV or -ENOENT: there is none. */
+static int use_tracefs(struct probe *p)
 {
-	int fd = open_mounted(), events;
+	int fd = p->tracefs < 0 ? p->tracefs
+				: sys_openat(p->tracefs, "uprobe_events", O_WRONLY | O_APPEND);
 
 	if (fd < 0)
-		fd = open_detached();
-	events = fd < 0 ? fd : sys_openat(fd, "uprobe_events", O_WRONLY | O_APPEND);
-	if (events < 0) {
-		sys_close(fd);
-		reason_set(ret_reason, "%s",
-			events == -ENOENT || events == -ENODEV
-				? "this kernel has no tracefs with uprobe_events"
-				: "probes need root (CAP_SYS_ADMIN); run it with sudo");
-		return events;
-	}
-	close(events);
-	remove_stale(fd);
-	*ret = (struct probe){ .tracefs = fd, .anchor = -1 };
+		return fd;
+	close(fd);
+	remove_stale(p->tracefs);
+	p->origin = PROBE_OWN;
 	return 0;
 }
 
-struct site {
-	uint64_t start, end; /* of the mapping */
-	uint64_t offset;     /* in the file */
-};
-
-/* Follows the mapping itself, so that the file is right whatever its path shows. */
-static int find_site(pid_t pid, uint64_t address, struct site *ret)
+static int read_id(int tracefs, const char *group, uint64_t *ret)
 {
-	char path[64], *line = NULL;
-	size_t room = 0;
-	int err = -ENOENT;
-	FILE *f;
+	char path[PROBE_GROUP_ROOM + 32], text[32];
+	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (err < 0 && getline(&line, &room, f) > 0) {
-		uint64_t start, end, offset, inode;
-		char rights[8];
+	snprintf(path, sizeof(path), "events/%s/" OWN_EVENT "/id", group);
+	err = read_text(tracefs, path, text, sizeof(text));
+	if (err < 0)
+		return err;
+	*ret = strtoull(text, NULL, 10);
+	return *ret ? 0 : -EIO;
+}
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %" SCNu64, &start,
-			    &end, rights, &offset, &inode) != 5)
-			continue;
-		if (address < start || address >= end || rights[2] != 'x' || inode == 0)
-			continue;
-		*ret = (struct site){ start, end, address - start + offset };
-		err = 0;
-	}
-	free(line);
-	fclose(f);
+static int use_given(struct probe *p)
+{
+	int err = p->tracefs < 0 ? p->tracefs : read_id(p->tracefs, GIVEN_GROUP, &p->given);
+
+	if (err == 0)
+		p->origin = PROBE_GIVEN;
 	return err;
 }
 
-/* The address is the target's word: only a plain nop may become a trap. */
-static int check_site(pid_t pid, const struct site *site)
+/* Without a path the kernel says whether it would be allowed. */
+static int use_pmu(struct probe *p)
 {
-#if defined(__aarch64__)
-	static const uint8_t nop[] = { 0x1f, 0x20, 0x03, 0xd5 };
-#else
-	static const uint8_t nop[] = { 0x90 };
-#endif
-	uint8_t found[sizeof(nop)];
-	char path[96];
-	ssize_t n;
-	int fd;
+	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1 };
+	char text[32];
+	int err = textfile_read(text, sizeof(text), "/sys/bus/event_source/devices/uprobe/type");
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, site->start,
-		site->end);
-	fd = sys_open(path, O_RDONLY, 0);
-	if (fd < 0)
-		return fd;
-	n = sys_pread(fd, found, sizeof(found), (off_t)site->offset);
-	close(fd);
-	return n == (ssize_t)sizeof(nop) && memcmp(found, nop, sizeof(nop)) == 0 ? 0 : -ENOEXEC;
+	if (err < 0)
+		return err;
+	attr.type = (uint32_t)strtoul(text, NULL, 10);
+	err = (int)SYS_RESULT(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
+	if (err != -EINVAL)
+		return -EACCES;
+	p->pmu = attr.type;
+	p->origin = PROBE_PMU;
+	return 0;
+}
+
+int probe_prepare(struct probe *ret, char ret_reason[READER_REASON_ROOM])
+{
+	struct probe p = { .tracefs = open_mounted(), .anchor = -1, .site.file = -1 };
+	int err;
+
+	if (p.tracefs < 0)
+		p.tracefs = open_detached();
+	err = use_tracefs(&p);
+	if (err < 0 && use_given(&p) < 0 && use_pmu(&p) < 0) {
+		sys_close(p.tracefs);
+		reason_set(ret_reason, "%s",
+			err == -ENOENT || err == -ENODEV
+				? "this kernel has no tracefs with uprobe_events"
+				: "it needs root (sudo), or a probe that an "
+				  "administrator defines: jphase doctor tells how");
+		return err;
+	}
+	*ret = p;
+	return 0;
 }
 
 /*
@@ -212,9 +212,10 @@ static void *open_anchor(void *data)
 {
 	struct probe *p = data;
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_TRACEPOINT,
+		.type = p->event.type,
 		.size = sizeof(attr),
-		.config = p->id,
+		.config = p->event.config,
+		.exclude_kernel = 1,
 		.disabled = 1,
 	};
 
@@ -224,37 +225,66 @@ static void *open_anchor(void *data)
 	return NULL;
 }
 
-int probe_define(struct probe *p, pid_t pid, uint64_t address)
+static int define_own(struct probe *p)
 {
-	char text[256], path[PROBE_GROUP_ROOM + 32];
-	struct site site = { 0 };
+	char text[256];
 	int err;
 
-	err = find_site(pid, address, &site);
-	if (err == 0)
-		err = check_site(pid, &site);
+	snprintf(p->group, sizeof(p->group), PREFIX "%d_%" PRIx64, (int)getpid(), now_ns());
+	snprintf(text, sizeof(text), "p:%s/" OWN_EVENT " %s:0x%" PRIx64 "\n", p->group, p->path,
+		p->site.offset);
+	err = write_definition(p->tracefs, text);
+	if (err < 0)
+		p->group[0] = '\0';
+	p->event.type = PERF_TYPE_TRACEPOINT;
+	return err < 0 ? err : read_id(p->tracefs, p->group, &p->event.config);
+}
+
+static int define_given(struct probe *p)
+{
+	p->event.type = PERF_TYPE_TRACEPOINT;
+	p->event.config = p->given;
+	return 0;
+}
+
+static int define_pmu(struct probe *p)
+{
+	p->event.type = p->pmu;
+	p->event.config1 = (uintptr_t)p->path;
+	p->event.config2 = p->site.offset;
+	p->event.held = p->held;
+	p->event.threads_left = PROBE_PMU_THREADS;
+	return 0;
+}
+
+int probe_define(struct probe *p, pid_t pid, uint64_t address)
+{
+	static int (*const define[])(struct probe * p) = {
+		[PROBE_OWN] = define_own,
+		[PROBE_GIVEN] = define_given,
+		[PROBE_PMU] = define_pmu,
+	};
+	int err = site_open(pid, address, &p->site);
+
 	if (err < 0)
 		return err;
-	snprintf(p->group, sizeof(p->group), PREFIX "%d_%" PRIx64, (int)getpid(), now_ns());
-	snprintf(text, sizeof(text),
-		"p:%s/" OWN_EVENT " /proc/%d/map_files/%" PRIx64 "-%" PRIx64 ":0x%" PRIx64 "\n",
-		p->group, pid, site.start, site.end, site.offset);
-	err = write_definition(p->tracefs, text);
-	if (err < 0) {
-		p->group[0] = '\0';
-		return err;
-	}
-	snprintf(path, sizeof(path), "events/%s/" OWN_EVENT "/id", p->group);
-	err = read_text(p->tracefs, path, text, sizeof(text));
-	p->id = err < 0 ? 0 : strtoull(text, NULL, 10);
-	if (!p->id)
+	/* Our descriptor is the file, whatever becomes of the process and of the path. */
+	snprintf(p->path, sizeof(p->path), "/proc/%d/fd/%d", (int)getpid(), p->site.file);
+	err = define[p->origin](p);
+	p->defined = err == 0;
+	if (err < 0)
 		probe_remove(p);
-	return p->id ? 0 : err < 0 ? err : -EIO;
+	return err;
+}
+
+const char *probe_name(const struct probe *p)
+{
+	return p->origin == PROBE_GIVEN ? PROBE_GIVEN_NAME : "of this session";
 }
 
 void probe_anchor(struct probe *p)
 {
-	if (p->id && !p->opening)
+	if (p->defined && p->origin != PROBE_PMU && !p->opening)
 		p->opening = pthread_create(&p->opener, NULL, open_anchor, p) == 0;
 }
 
@@ -266,10 +296,13 @@ void probe_remove(struct probe *p)
 		pthread_join(p->opener, NULL);
 	p->opening = false;
 	p->anchor = sys_close(p->anchor);
+	while (p->event.held_count)
+		close(p->held[--p->event.held_count]);
 	if (p->group[0]) {
 		snprintf(text, sizeof(text), "-:%s/" OWN_EVENT "\n", p->group);
 		write_definition(p->tracefs, text);
 		p->group[0] = '\0';
 	}
-	p->id = 0;
+	site_close(&p->site);
+	p->defined = false;
 }

@@ -18,11 +18,12 @@ struct process {
 	uint64_t index;
 	pid_t pid;      /* as we see it */
 	pid_t as_named; /* as its records name it */
+	uint64_t site;  /* where it says that it has the probe site; 0: not known */
 	pid_t parent;   /* 0: unknown */
 	pid_t alias;    /* or by a thread that marked before the first one did; 0: none */
 	int pidfd;      /* -1: unconfirmed */
 	bool first;
-	bool confirmed; /* proven to be ours: it may have counters */
+	bool confirmed;    /* proven to be ours: it may have counters */
 	bool baseline;     /* its START began with counters */
 	bool start_counts; /* or does not, for good, as a phase */
 	bool calibrates;   /* it is ours, and shows what markers cost */

@@ -109,7 +109,7 @@ int session_prepare(
 			.idle_ns = chosen->idle_ns, .interval_ns = chosen->interval_ns,
 			.perf_cgroup = chosen->scope == PERF_OF_CGROUP, .cpus = chosen->cpus,
 			.reset_peak = chosen->reset_peak },
-		.probe = { .tracefs = -1, .anchor = -1 },
+		.probe = { .tracefs = -1, .anchor = -1, .site.file = -1 },
 		.shared = { .ring_fd = -1, .page_fd = -1, .presence_fd = -1 },
 		.welcome = {
 			.length = sizeof(s->welcome),
@@ -277,7 +277,7 @@ void session_begin_sampling(struct session *s, pid_t pid, uint64_t site)
 {
 	int err;
 
-	if (s->mode != MODE_EXACT || s->probe.id || !site)
+	if (s->mode != MODE_EXACT || s->probe.defined || !site)
 		return;
 	err = probe_define(&s->probe, pid, site);
 	if (err == 0) {

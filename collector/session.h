@@ -56,6 +56,7 @@ struct session {
 	bool samples;      /* the kernel samples some thread */
 	bool threads_seen; /* some thread had a region */
 	struct probe probe;
+	bool probe_checked;                 /* that it is where the markers are */
 	char not_exact[READER_REASON_ROOM]; /* why auto did not choose exact, or "" */
 
 	struct {

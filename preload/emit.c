@@ -23,8 +23,10 @@
  * to libc in 2.34: the old version is asked for, and may be missing.
  */
 #if defined(__x86_64__)
+#define FIRST_ARGUMENT "rdi"
 __asm__(".symver pthread_getcpuclockid, pthread_getcpuclockid@GLIBC_2.2.5");
 #elif defined(__aarch64__)
+#define FIRST_ARGUMENT "x0"
 __asm__(".symver pthread_getcpuclockid, pthread_getcpuclockid@GLIBC_2.17");
 #endif
 extern __typeof__(pthread_getcpuclockid) pthread_getcpuclockid __attribute__((weak));
@@ -215,18 +217,38 @@ static bool is_region(enum jphase_kind kind)
 	return kind == JPHASE_BEGIN || kind == JPHASE_END;
 }
 
+#if defined(__clang__)
+#define NOT_TWICE __attribute__((noinline))
+#else
+#define NOT_TWICE __attribute__((noinline, noclone))
+#endif
+
 /*
  * Nothing but the trap: a longer instruction would be replaced by a call that
- * forked children cannot make.
+ * forked children cannot make.  Compilers may put one of their own before it,
+ * hence names of its own: one for us, one for who looks from outside.
  */
-#if defined(__clang__)
-__attribute__((noinline))
-#else
-__attribute__((noinline, noclone))
-#endif
-void jphase_probe_site(uint64_t position)
+static NOT_TWICE void pass_site(uint64_t position)
 {
-	__asm__ volatile("nop" : : "r"(position) : "memory");
+	register uint64_t first __asm__(FIRST_ARGUMENT) = position;
+
+	__asm__ volatile(".globl jphase_probe_site, jphase_marker\n"
+			 ".hidden jphase_probe_site\n"
+			 ".type jphase_marker, %%function\n"
+			 "jphase_probe_site:\n"
+			 "jphase_marker:\n"
+			 "nop"
+			 :
+			 : "r"(first)
+			 : "memory");
+}
+
+/* The collector takes it back where its probe turns out not to be at the site. */
+static bool is_sampled(enum jphase_kind kind)
+{
+	const volatile uint32_t *flags = &shim.page->flags;
+
+	return is_region(kind) && *flags & JPHASE_SESSION_SAMPLES;
 }
 
 /*
@@ -247,8 +269,8 @@ static bool publish(
 		return lose(&shim.ring->revoked);
 	copy_payload(rec, prepared);
 	/* Before publishing: who sees the record finds the sample. */
-	if (shim.samples && is_region((enum jphase_kind)prepared->kind))
-		jphase_probe_site(*ret_position);
+	if (is_sampled((enum jphase_kind)prepared->kind))
+		pass_site(*ret_position);
 	if (!is_still(pid))
 		return lose(&shim.ring->revoked);
 	/* A claim that ended without being retired was published by a child just then. */
@@ -262,7 +284,8 @@ static bool publish(
 static bool is_urgent(const struct jphase_record *rec, uint64_t position)
 {
 	return rec->kind == JPHASE_PHASE ||
-	       (is_region((enum jphase_kind)rec->kind) && shim.regions && !shim.samples) ||
+	       (is_region((enum jphase_kind)rec->kind) && shim.regions &&
+		       !is_sampled((enum jphase_kind)rec->kind)) ||
 	       (position & (shim.records / 4 - 1)) == 0;
 }
 
@@ -345,7 +368,7 @@ static uint64_t wait_of(enum jphase_kind kind)
 	if (kind == JPHASE_PHASE)
 		return shim.waits ? MARKER_WAIT_NS : 0;
 	if (is_region(kind) && shim.regions)
-		return shim.samples && self.met ? 0 : MARKER_WAIT_NS;
+		return self.met && is_sampled(kind) ? 0 : MARKER_WAIT_NS;
 	return 0;
 }
 

@@ -274,7 +274,6 @@ static int map_session(const struct jphase_welcome *welcome, const int fds[JPHAS
 	shim.waits = shim.page->flags & JPHASE_SESSION_WAITS;
 	shim.rings = shim.page->flags & JPHASE_SESSION_RINGS;
 	shim.regions = shim.page->flags & JPHASE_SESSION_REGIONS;
-	shim.samples = shim.page->flags & JPHASE_SESSION_SAMPLES;
 	shim.first = welcome->first;
 	shim.registered = getpid();
 	atomic_store(&shim.guard->pid, shim.registered);

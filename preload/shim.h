@@ -37,7 +37,6 @@ struct shim {
 	bool waits;       /* phases wait for their counters */
 	bool rings;       /* markers ring the doorbell */
 	bool regions;     /* begin and end wait as phases do */
-	bool samples;     /* begin and end pass the probe site, and wait only once a thread */
 	bool first;       /* the session's first process */
 	pid_t registered; /* who ran the constructor */
 	_Atomic bool marked;
@@ -100,10 +99,10 @@ void emit(const struct marker *marker);
 void emit_exit(bool first);
 
 /*
- * emit.c: where the kernel samples the thread's counters.  Holds one plain nop
- * and nothing else; the argument is the record's position.
+ * emit.c: where the kernel samples the thread's counters.  One plain nop, with
+ * the record's position in the register of the first argument.
  */
-void jphase_probe_site(uint64_t position);
+extern const uint8_t jphase_probe_site[] __attribute__((visibility("hidden")));
 
 /* signals.c */
 void signals_install(const struct jphase_welcome *welcome);

@@ -68,12 +68,16 @@ static struct perf_event_attr common(const struct perf_sampler *s, struct perf_e
 	return attr;
 }
 
-static struct perf_event_attr leader(const struct perf_sampler *s, uint64_t probe)
+static struct perf_event_attr leader(const struct perf_sampler *s, const struct reader_probe *probe)
 {
 	struct perf_event_attr attr = {
-		.type = PERF_TYPE_TRACEPOINT,
-		.config = probe,
+		.type = probe->type,
+		.config = probe->config,
+		.config1 = probe->config1,
+		.config2 = probe->config2,
 		.sample_period = 1,
+		/* It is met in the program itself. */
+		.exclude_kernel = 1,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ |
 			       PERF_SAMPLE_REGS_USER,
 		.sample_regs_user = UINT64_C(1) << FIRST_ARGUMENT,
@@ -104,8 +108,8 @@ static void close_events(struct perf_sampler *s)
 		sys_close(s->fd[--s->count]);
 }
 
-static int add_events(
-	struct perf_sampler *s, const struct perf_group *group, pid_t tid, uint64_t probe)
+static int add_events(struct perf_sampler *s, const struct perf_group *group, pid_t tid,
+	const struct reader_probe *probe)
 {
 	int err = add_event(s, leader(s, probe), tid);
 
@@ -117,8 +121,8 @@ static int add_events(
 }
 
 /* The number of lost samples is told since Linux 6.0. */
-static int open_events(
-	struct perf_sampler *s, const struct perf_group *group, pid_t tid, uint64_t probe)
+static int open_events(struct perf_sampler *s, const struct perf_group *group, pid_t tid,
+	const struct reader_probe *probe)
 {
 	int err;
 
@@ -142,8 +146,21 @@ static int map_buffer(struct perf_sampler *s)
 	return 0;
 }
 
-int perf_sampler_open(
-	const struct perf_group *group, pid_t tid, uint64_t probe, struct perf_sampler **ret)
+/* The last descriptor's close is what takes long. */
+static int hold(const struct perf_sampler *s, struct reader_probe *probe)
+{
+	int fd;
+
+	if (!probe->held)
+		return 0;
+	fd = (int)SYS_RESULT(fcntl(s->fd[0], F_DUPFD_CLOEXEC, 0));
+	if (fd >= 0)
+		probe->held[probe->held_count++] = fd;
+	return MIN(fd, 0);
+}
+
+int perf_sampler_open(const struct perf_group *group, pid_t tid, struct reader_probe *probe,
+	struct perf_sampler **ret)
 {
 	struct perf_sampler *s = calloc(1, sizeof(*s));
 	int err;
@@ -155,6 +172,8 @@ int perf_sampler_open(
 	err = s->kept ? open_events(s, group, tid, probe) : -ENOMEM;
 	if (err == 0)
 		err = map_buffer(s);
+	if (err == 0)
+		err = hold(s, probe);
 	if (err == 0)
 		err = (int)SYS_RESULT(ioctl(s->fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP));
 	if (err < 0) {

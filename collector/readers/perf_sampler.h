@@ -14,15 +14,16 @@
 #include <sys/types.h>
 
 #include "readers/perf_unit.h"
+#include "readers/reader.h"
 
 struct perf_sampler;
 
 /*
- * probe: the id of the tracepoint.  As perf_event_open(); -EPERM also where
- * the buffer would exceed what may be locked in memory.
+ * As perf_event_open(); -EPERM also where the buffer would exceed what may be
+ * locked in memory.
  */
-int perf_sampler_open(
-	const struct perf_group *group, pid_t tid, uint64_t probe, struct perf_sampler **ret);
+int perf_sampler_open(const struct perf_group *group, pid_t tid, struct reader_probe *probe,
+	struct perf_sampler **ret);
 
 /*
  * The counts of the record at that position.  -ENOENT: the kernel has no such

@@ -60,7 +60,12 @@ static void thread_close(struct reader *r)
 
 static void open_reason(int err, pid_t tid, bool sampled, char ret_reason[READER_REASON_ROOM])
 {
-	if (err == -EMFILE || err == -ENFILE)
+	if (err == -EUSERS)
+		reason_set(ret_reason,
+			"without tracefs only so many threads can be sampled, and thread %d is one "
+			"more",
+			(int)tid);
+	else if (err == -EMFILE || err == -ENFILE)
 		reason_set(ret_reason,
 			"too many open files for the counters of thread %d; raise the limit (ulimit -n)",
 			(int)tid);
@@ -72,6 +77,16 @@ static void open_reason(int err, pid_t tid, bool sampled, char ret_reason[READER
 	else
 		reason_set(ret_reason, "cannot open the counters of thread %d: %s", (int)tid,
 			strerror(-err));
+}
+
+static int take_place(struct reader_probe *probe)
+{
+	if (!probe || !probe->held)
+		return 0;
+	if (probe->threads_left == 0)
+		return -EUSERS;
+	probe->threads_left--;
+	return 0;
 }
 
 int perf_thread_open(const struct reader_target *target, const struct perf_plan *plan,
@@ -86,6 +101,8 @@ int perf_thread_open(const struct reader_target *target, const struct perf_plan 
 	t->part = calloc(plan->metrics.groups + 1, sizeof(*t->part));
 	if (!t->part)
 		err = -ENOMEM;
+	else
+		err = take_place(target->probe);
 	for (size_t g = 0; g < plan->metrics.groups && err == 0; g++)
 		if (!plan->group[g].cpus)
 			err = part_open(&t->part[g], &plan->group[g], target, plan->single);

@@ -39,6 +39,19 @@ struct reader_env {
 	bool reset_peak;         /* procfs may reset what the process sees as its peak */
 };
 
+/* A thread of events that fit into two groups passes it twice. */
+#define READER_PROBE_EVENTS 2
+
+/* The event with which the kernel sees a thread pass a marker. */
+struct reader_probe {
+	uint32_t type;
+	uint64_t config, config1, config2;
+	/* Where closing takes long: copies of the descriptors, for the end of the session. */
+	int *held;
+	size_t held_count;
+	unsigned threads_left; /* with held */
+};
+
 struct reader_target {
 	const struct reader_env *env;
 	pid_t pid; /* a process, confirmed to be ours */
@@ -50,8 +63,8 @@ struct reader_target {
 	bool enable_on_exec;
 	/* pid is a thread: it alone is counted, not what it starts. */
 	bool alone;
-	/* With alone: the tracepoint at which the kernel samples the thread, or 0. */
-	uint64_t probe;
+	/* With alone: where the kernel samples the thread, or NULL. */
+	struct reader_probe *probe;
 };
 
 struct reader_ops {

@@ -98,7 +98,8 @@ static void the_library_exports_what_is_documented(void **state)
 		"joule_end\n"
 		"joule_mark\n"
 		"joule_phase\n"
-		"joule_value\n");
+		"joule_value\n"
+		"jphase_marker\n");
 	assert_string_equal(
 		shell("nm -D --defined-only " LIBJPHASE " | grep -c 'joule_.*@@JPHASE_1.0$'"),
 		"6\n");

@@ -63,11 +63,11 @@ static void begin_session(void)
 			.page = memory(JPHASE_PAGE_BYTES, MAP_SHARED),
 			.guard = memory(4096, MAP_PRIVATE),
 			.records = RECORDS,
-			.samples = true,
 		};
 		assert_int_equal(madvise(shim.guard, 4096, MADV_WIPEONFORK), 0);
 	}
 	shim.page->owner = 1;
+	shim.page->flags = JPHASE_SESSION_SAMPLES;
 	shim.ring->head = shim.ring->dropped = shim.ring->revoked = 0;
 	consumer_init(&consumer, shim.ring, RECORDS);
 }
