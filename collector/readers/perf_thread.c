@@ -2,6 +2,7 @@
 #include "readers/perf_thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,21 +172,54 @@ static int thread_sampled(
 	return err;
 }
 
+static bool is_hardware(const struct perf_group *g)
+{
+	return !g->cpus && !g->software;
+}
+
+/* "cycles, instructions, ...": what a group counts. */
+static void add_names(
+	char *text, size_t room, const struct perf_plan *plan, const struct perf_group *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const char *name = plan->metrics.metric[g->counter[i].metric].name;
+		size_t used = strlen(text);
+
+		if (used + strlen(name) + sizeof(", ...") > room) {
+			snprintf(text + used, room - used, "...");
+			return;
+		}
+		snprintf(text + used, room - used, "%s%s", used ? ", " : "", name);
+	}
+}
+
+/* Those beside the first group that the processor can count at once. */
+static void refuse_events(const struct perf_plan *plan, char ret_reason[READER_REASON_ROOM])
+{
+	char names[128] = "";
+	size_t groups = 0;
+
+	for (size_t g = 0; g < plan->metrics.groups; g++)
+		if (is_hardware(&plan->group[g]) && groups++)
+			add_names(names, sizeof(names) - 1, plan, &plan->group[g]);
+	reason_set(ret_reason,
+		"%s: more than the processor counts at once, of which the kernel can sample no "
+		"more; choose fewer events or --mode sync",
+		names);
+}
+
 int perf_thread_can_sample(const struct perf_plan *plan, char ret_reason[READER_REASON_ROOM])
 {
 	size_t hardware = 0;
 
 	for (size_t g = 0; g < plan->metrics.groups; g++)
-		hardware += !plan->group[g].cpus && !plan->group[g].software;
+		hardware += is_hardware(&plan->group[g]);
 	if (plan->single) {
 		reason_set(ret_reason, "this kernel reads no groups of events");
 		return -EINVAL;
 	}
 	if (hardware > 1) {
-		reason_set(ret_reason,
-			"the hardware events need %zu groups and the kernel can sample one; choose "
-			"fewer events or --mode sync",
-			hardware);
+		refuse_events(plan, ret_reason);
 		return -EINVAL;
 	}
 	return 0;

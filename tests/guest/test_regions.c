@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <cmocka.h>
 
@@ -114,12 +115,49 @@ static void without_tracefs_regions_are_sampled_as_exactly(void **state)
 	assert_true(sampled.most - sampled.least <= CLOCK_READ);
 }
 
+/* Seven by the same name, for a PMU that counts six at a time. */
+#define SEVEN "r8:u,r08:u,r008:u,r0008:u,r00008:u,r000008:u,r0000008:u"
+
+static void events_beyond_one_group_are_refused_in_exact_mode(void **state)
+{
+	struct child c = {
+		.argv = { JPHASE, "run", "-o", "/dev/null", "--mode", "exact", "-e", SEVEN, "--",
+			"true" },
+	};
+
+	(void)state;
+	assert_int_equal(run_program(&c), 0);
+	assert_int_equal(c.code, 125);
+	if (!strstr(c.err, "cannot use exact mode: r0000008:u: more than the processor counts"))
+		fail_msg("%s", c.err);
+	run_clear(&c);
+}
+
+static void events_beyond_one_group_make_auto_sync(void **state)
+{
+	struct measured m = {
+		.options = { "-e", SEVEN },
+		.argv = { BUILD_DIR "/guest/targets/work", "regions", "1", "20000" },
+	};
+	bool told = false;
+
+	(void)state;
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	for (size_t i = 0; i < m.model->runs[0].note_count; i++)
+		told |= strstr(m.model->runs[0].notes[i], "not exact: r0000008:u: more") != NULL;
+	assert_true(told);
+	measure_clear(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions_read_while_they_wait_count_their_thread),
 		cmocka_unit_test(sampled_regions_are_their_work_and_one_constant),
 		cmocka_unit_test(without_tracefs_regions_are_sampled_as_exactly),
+		cmocka_unit_test(events_beyond_one_group_are_refused_in_exact_mode),
+		cmocka_unit_test(events_beyond_one_group_make_auto_sync),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
