@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "internal/sys.h"
 #include "internal/util.h"
@@ -222,14 +223,26 @@ void cgroup_place_clear(struct cgroup_place *place)
 
 struct others {
 	pid_t pid;
+	struct stat jphase; /* its program; st_ino 0: not known */
 	uint64_t count;
 };
+
+/* The collector, and who started it. */
+static bool is_jphase(const struct others *others, pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return others->jphase.st_ino && stat(path, &st) == 0 &&
+	       st.st_ino == others->jphase.st_ino && st.st_dev == others->jphase.st_dev;
+}
 
 static void count_other(pid_t pid, void *arg)
 {
 	struct others *others = arg;
 
-	others->count += pid != others->pid;
+	others->count += pid != others->pid && !is_jphase(others, pid);
 }
 
 /* A group that is just being removed or is threaded adds nothing. */
@@ -241,8 +254,11 @@ static void count_others(const char *folder, void *arg)
 int cgroup_place_others(const struct cgroup_place *place, pid_t pid, uint64_t *ret)
 {
 	struct others others = { .pid = pid };
-	int err = cgroup_processes(place->group_path, count_other, &others);
+	int err;
 
+	if (stat("/proc/self/exe", &others.jphase) < 0)
+		others.jphase.st_ino = 0;
+	err = cgroup_processes(place->group_path, count_other, &others);
 	if (err < 0)
 		return err;
 	others.count = 0;

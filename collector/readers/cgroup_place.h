@@ -29,7 +29,10 @@ bool cgroup_place_holds(const char *folder, const char *group);
 
 void cgroup_place_clear(struct cgroup_place *place);
 
-/* Processes other than pid in the group and below.  -EOPNOTSUPP: a threaded group. */
+/*
+ * Processes other than pid and jphase's own in the group and below.
+ * -EOPNOTSUPP: a threaded group.
+ */
 int cgroup_place_others(const struct cgroup_place *place, pid_t pid, uint64_t *ret);
 
 #endif

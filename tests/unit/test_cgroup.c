@@ -223,6 +223,11 @@ static void a_group_of_its_own_needs_no_note(void **state)
 	o = open_tree(root);
 	assert_string_equal(metric(&o, "proc_usage_usec")->note, "shared with 1 other process");
 	close_it(&o);
+	/* The collector is this program. */
+	tree_write(root, "cgroup/job/cgroup.procs", "4321\n%d\n", getpid());
+	o = open_tree(root);
+	assert_null(metric(&o, "proc_usage_usec")->note);
+	close_it(&o);
 	tree_remove(root);
 }
 
