@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,197 +11,52 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "decoder.h"
 #include "internal/util.h"
-#include "jphase/abi.h"
-#include "probe.h"
-#include "support/measure.h"
+#include "support/tally.h"
 
-#define TIDS_MAX  256
-#define DEPTH_MAX 8
+/* Of known page faults; JPHASE_TEST_REGIONS=N for more or fewer. */
+#define REGIONS     60000
+#define REGIONS_SAN 4000
+#define THREADS     4
 
-/* One boundary's page faults, by its snapshot and thread. */
-struct boundary {
-	uint64_t snapshot;
-	uint32_t tid;
-	uint64_t faults;
-	bool sampled;
-};
+/* How often a busy machine gets another chance. */
+#define ATTEMPTS 10
 
-struct open_region {
-	uint64_t faults;
-	bool sampled;
-};
-
-struct tally {
-	size_t reader; /* of perf */
-	size_t metric; /* page-faults */
-	struct boundary latest[64];
-	size_t next;
-	uint32_t tid[TIDS_MAX];
-	struct open_region open[TIDS_MAX][DEPTH_MAX];
-	size_t depth[TIDS_MAX];
-	size_t tids;
-
-	size_t regions;
-	size_t right;
-	size_t off_by_one;
-	size_t wrong;
-	size_t sampled; /* regions with both boundaries sampled */
-	size_t without; /* regions without counters */
-	char mode[16];
-	char notes[2048];
-};
-
-static int on_header(void *data, const struct decoded_header *h)
+static long regions_wanted(void)
 {
-	struct tally *t = data;
+	const char *text = getenv("JPHASE_TEST_REGIONS");
 
-	snprintf(t->mode, sizeof(t->mode), "%s", h->mode);
-	for (size_t r = 0; r < h->reader_count; r++)
-		for (size_t i = 0; i < h->readers[r].metrics.count; i++)
-			if (str_eq(h->readers[r].metrics.metric[i].name, "page-faults")) {
-				t->reader = r;
-				t->metric = i;
-			}
-	return 0;
-}
-
-static int on_thread(void *data, const struct decoded_thread *s)
-{
-	struct tally *t = data;
-
-	if (s->reader == t->reader)
-		t->latest[t->next++ % ARRAY_SIZE(t->latest)] = (struct boundary){
-			.snapshot = s->snapshot,
-			.tid = s->tid,
-			.faults = s->values[t->metric],
-			.sampled = str_eq(s->how, "sampled"),
-		};
-	return 0;
-}
-
-static const struct boundary *find_boundary(const struct tally *t, uint64_t snapshot, uint32_t tid)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(t->latest); i++)
-		if (snapshot && t->latest[i].snapshot == snapshot && t->latest[i].tid == tid)
-			return &t->latest[i];
-	return NULL;
-}
-
-static size_t index_of(struct tally *t, uint32_t tid)
-{
-	for (size_t i = 0; i < t->tids; i++)
-		if (t->tid[i] == tid)
-			return i;
-	assert_true(t->tids < TIDS_MAX);
-	t->tid[t->tids] = tid;
-	return t->tids++;
-}
-
-static void judge(struct tally *t, const char *name, const struct open_region *begin,
-	const struct boundary *end)
-{
-	uint64_t expected = (uint64_t)atoi(name + 1), faults;
-
-	t->regions++;
-	if (!end || begin->faults == VALUE_ABSENT) {
-		t->without++;
-		return;
-	}
-	faults = end->faults - begin->faults;
-	t->sampled += begin->sampled && end->sampled;
-	if (faults == expected)
-		t->right++;
-	else if (faults == expected + 1 || faults + 1 == expected)
-		t->off_by_one++;
-	else
-		t->wrong++;
-}
-
-static int on_marker(void *data, const struct record_marker *m)
-{
-	struct tally *t = data;
-	const struct boundary *b = find_boundary(t, m->snapshot, m->tid);
-	size_t i;
-
-	if (m->kind != JPHASE_BEGIN && m->kind != JPHASE_END)
-		return 0;
-	i = index_of(t, m->tid);
-	if (m->kind == JPHASE_BEGIN) {
-		assert_true(t->depth[i] < DEPTH_MAX);
-		t->open[i][t->depth[i]++] = (struct open_region){
-			.faults = b ? b->faults : VALUE_ABSENT,
-			.sampled = b && b->sampled,
-		};
-		return 0;
-	}
-	assert_true(t->depth[i] > 0);
-	t->depth[i]--;
-	if (m->name[0] == 'r')
-		judge(t, m->name, &t->open[i][t->depth[i]], b);
-	return 0;
-}
-
-static int on_note(void *data, uint64_t time_ns, uint64_t process, const char *text)
-{
-	struct tally *t = data;
-	size_t used = strlen(t->notes);
-
-	(void)time_ns;
-	(void)process;
-	snprintf(t->notes + used, sizeof(t->notes) - used, "%s\n", text);
-	return 0;
-}
-
-static struct tally tally_of(const char *file)
-{
-	static const struct decoder_ops ops = {
-		.header = on_header,
-		.thread = on_thread,
-		.marker = on_marker,
-		.note = on_note,
-	};
-	static struct tally t;
-	struct decoder *d;
-	size_t bytes = 0;
-	char *data = file_read(file, &bytes);
-
-	memset(&t, 0, sizeof(t));
-	assert_non_null(data);
-	assert_int_equal(decoder_open(&ops, &t, &d), 0);
-	assert_int_equal(decoder_feed(d, data, bytes), 0);
-	decoder_close(d);
-	free(data);
-	return t;
-}
-
-static void skip_without_probes(const struct tally *t)
-{
-	if (!str_eq(t->mode, "exact"))
-		skip_because("exact mode cannot be had here: %s", t->notes);
+	return text ? atol(text) : HAVE_ASAN ? REGIONS_SAN : REGIONS;
 }
 
 static void every_region_is_exact_on_four_migrating_threads(void **state)
 {
+	char *each = text_make("%ld", regions_wanted() / THREADS);
 	struct measured m = {
 		.options = { "--sources", "perf", "--mode", "auto" },
-		.argv = { TARGET("regions"), "4", "1000" },
+		.argv = { TARGET("regions"), "4", each },
 	};
 	struct tally t;
 
 	(void)state;
+	need_perf();
 	measure(&m);
 	assert_int_equal(m.child.code, 0);
 	t = tally_of(m.file);
 	measure_clear(&m);
-	skip_without_probes(&t);
+	tally_need_exact(&t);
 	print_message("%zu regions, %zu sampled at both ends, %zu right, %zu off by one\n",
 		t.regions, t.sampled, t.right, t.off_by_one);
-	assert_int_equal(t.regions, 4000);
-	assert_int_equal(t.sampled, 4000);
+	/* On a busy machine some samples may find no room; then that is said. */
+	if (t.unwaited == 0) {
+		assert_int_equal(t.regions, THREADS * atol(each));
+		assert_int_equal(t.sampled, t.regions);
+	}
+	assert_true(t.sampled > 0);
+	assert_int_equal(t.sampled + t.late + t.without, t.regions);
 	assert_int_equal(t.wrong, 0);
 	assert_true(t.off_by_one <= 1);
+	free(each);
 }
 
 static void regions_are_exact_in_sync_mode_too(void **state)
@@ -216,17 +70,26 @@ static void regions_are_exact_in_sync_mode_too(void **state)
 			.env = { "JPHASE_MODE=sync", "JPHASE_SOURCES=perf" },
 			.argv = { TARGET("regions"), "4", "250" },
 		};
-		struct tally t;
+		struct tally t = tally_calmly(&m);
 
-		measure(&m);
-		assert_int_equal(m.child.code, 0);
-		t = tally_of(m.file);
-		measure_clear(&m);
 		assert_string_equal(t.mode, "sync");
 		assert_int_equal(t.sampled, 0);
 		assert_int_equal(t.regions, 1000);
 		assert_int_equal(t.right, 1000);
 	}
+}
+
+/*
+ * A forked child meets 16 pages of the ring at a time, nine times in all, and
+ * all its threads can meet the same ones at once.
+ */
+static void assert_child_is_exact(const struct tally *t, size_t regions, size_t threads)
+{
+	print_message("%zu right, %zu off by one, %zu wrong\n", t->right, t->off_by_one, t->wrong);
+	assert_int_equal(t->regions, regions);
+	assert_int_equal(t->sampled, regions);
+	assert_true(t->off_by_one <= threads * 9);
+	assert_int_equal(t->wrong, 0);
 }
 
 static void forked_child_has_exact_regions(void **state)
@@ -235,148 +98,74 @@ static void forked_child_has_exact_regions(void **state)
 		.options = { "--sources", "perf" },
 		.argv = { TARGET("regions"), "2", "300", "fork" },
 	};
-	struct tally t;
+	struct tally t = tally_calmly(&m);
 
 	(void)state;
-	measure(&m);
-	assert_int_equal(m.child.code, 0);
-	t = tally_of(m.file);
-	measure_clear(&m);
-	skip_without_probes(&t);
-	assert_int_equal(t.regions, 600);
-	assert_int_equal(t.sampled, 600);
-	print_message("%zu right, %zu off by one, %zu wrong\n", t.right, t.off_by_one, t.wrong);
-	/*
-	 * A forked child meets 16 pages of the ring at a time, nine times in
-	 * all, and both threads can meet the same ones at once.
-	 */
-	assert_true(t.off_by_one <= 2 * 9);
-	assert_int_equal(t.wrong, 0);
+	tally_need_exact(&t);
+	assert_child_is_exact(&t, 600, 2);
 }
 
-/* What tracefs defines, or NULL where it cannot be read. */
-static char *definitions(void)
-{
-	char reason[READER_REASON_ROOM], *text;
-	struct probe probe;
-	ssize_t n;
-	int fd;
-
-	/* This removes what killed collectors have left, as the next session would. */
-	if (probe_prepare(&probe, reason) < 0)
-		return NULL;
-	text = calloc(1, 65536);
-	fd = openat(probe.tracefs, "uprobe_events", O_RDONLY);
-	n = read(fd, text, 65535);
-	close(fd);
-	close(probe.tracefs);
-	assert_true(n >= 0);
-	return text;
-}
-
-static void no_probe_is_left_when_the_session_has_ended(void **state)
+static void raw_clone_has_exact_regions(void **state)
 {
 	struct measured m = {
 		.options = { "--sources", "perf" },
-		.argv = { TARGET("regions"), "1", "3" },
+		.argv = { TARGET("regions"), "1", "300", "clone" },
+	};
+	struct tally t = tally_calmly(&m);
+
+	(void)state;
+	tally_need_exact(&t);
+	assert_child_is_exact(&t, 300, 1);
+}
+
+/* The shell has no region: the probe is met by what it starts. */
+static void exec_ed_children_have_exact_regions(void **state)
+{
+	struct measured m = {
+		.options = { "--sources", "perf" },
+		.argv = { "sh", "-c",
+			TARGET("regions") " 2 100 && " TARGET("regions") " 2 100 fork && :" },
+	};
+	struct tally t = tally_calmly(&m);
+
+	(void)state;
+	tally_need_exact(&t);
+	assert_child_is_exact(&t, 400, 2);
+}
+
+#define FORKS     1500
+#define FORKS_SAN 200
+
+/* Each child's r5 is whole, if its parent was interrupted at whatever place. */
+static void a_handler_forks_inside_a_marker(void **state)
+{
+	char *count = text_make("%d", HAVE_ASAN ? FORKS_SAN : FORKS);
+	struct measured m = {
+		.options = { "--sources", "perf" },
+		.argv = { TARGET("forker"), count },
+		.child.timeout_ms = 300000,
 	};
 	struct tally t;
-	char *text, *ours;
-	pid_t collector;
+	int forked = 0, bad = -1;
 
 	(void)state;
-	measure_start(&m);
-	collector = wait_for_collector(m.file);
-	measure_finish(&m);
+	need_perf();
+	measure(&m);
+	assert_int_equal(sscanf(m.child.out, "%d %d", &forked, &bad), 2);
+	assert_int_equal(bad, 0);
+	assert_int_equal(forked, atol(count));
+	assert_int_equal(m.child.code, 0);
 	t = tally_of(m.file);
 	measure_clear(&m);
-	skip_without_probes(&t);
-	while (kill(collector, 0) == 0)
-		usleep(1000);
-	text = definitions();
-	ours = text_make("jphase_%d_", (int)collector);
-	assert_null(strstr(text, ours));
-	free(ours);
-	free(text);
-}
-
-/* A program that we talk to through pipes. */
-struct talk {
-	FILE *to, *from;
-	pid_t pid;
-};
-
-static struct talk talk_start(const char *file)
-{
-	int in[2], out[2];
-	struct talk t;
-
-	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	t.pid = fork();
-	if (t.pid == 0) {
-		dup2(in[0], 0);
-		dup2(out[1], 1);
-		setenv("LD_PRELOAD", LIBJPHASE, 1);
-		setenv("JPHASE_OUTPUT", file, 1);
-		setenv("JPHASE_SOURCES", "perf", 1);
-		execl(TARGET("patched"), "patched", NULL);
-		_exit(127);
-	}
-	close(in[0]);
-	close(out[1]);
-	t.to = fdopen(in[1], "w");
-	t.from = fdopen(out[0], "r");
-	return t;
-}
-
-static int talk_ask(struct talk *t)
-{
-	int bytes = -1;
-
-	fputs("\n", t->to);
-	fflush(t->to);
-	assert_int_equal(fscanf(t->from, "%d", &bytes), 1);
-	return bytes;
-}
-
-static int talk_end(struct talk *t)
-{
-	int status;
-
-	fclose(t->to);
-	fclose(t->from);
-	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
-	return status;
-}
-
-static void killed_collector_leaves_the_code_as_it_was(void **state)
-{
-	char *dir = tmpdir_make(), *file = text_make("%s/x.msgpack", dir), *text, *ours;
-	struct talk t = talk_start(file);
-	pid_t collector = wait_for_collector(file);
-	int patched = talk_ask(&t), after = -1;
-
-	(void)state;
-	kill(collector, SIGKILL);
-	/* The kernel takes the trap out when it closes the dead collector's events. */
-	for (int i = 0; i < 500 && after != 0; i++) {
-		usleep(10000);
-		after = talk_ask(&t);
-	}
-	assert_int_equal(talk_end(&t), 0);
-	tmpdir_remove(dir);
-	free(file);
-	if (patched == 0)
-		skip_because("exact mode cannot be had here");
-	/* One byte on x86-64, a word of which three bytes differ or four on arm64. */
-	assert_in_range(patched, 1, 4);
-	assert_int_equal(after, 0);
-	text = definitions();
-	ours = text_make("jphase_%d_", (int)collector);
-	assert_null(strstr(text, ours));
-	free(ours);
-	free(text);
+	tally_need_exact(&t);
+	print_message("%zu regions, %zu sampled, %zu off by one, %zu late, %zu without counters\n",
+		t.regions, t.sampled, t.off_by_one, t.late, t.without);
+	assert_true(t.regions <= FORKS);
+	assert_int_equal(t.wrong, 0);
+	assert_int_equal(t.right + t.off_by_one, t.sampled);
+	/* Its markers cannot be taken while the handler holds up its parent's claim. */
+	assert_true(t.sampled > 0);
+	free(count);
 }
 
 static void two_sessions_do_not_disturb_each_other(void **state)
@@ -386,22 +175,226 @@ static void two_sessions_do_not_disturb_each_other(void **state)
 		.argv = { TARGET("regions"), "2", "500" },
 	};
 	struct measured b = a;
-	struct tally t;
+	struct tally of_a = { .unwaited = 1 }, of_b = { .unwaited = 1 };
 
 	(void)state;
-	measure_start(&a);
-	measure_start(&b);
-	measure_finish(&a);
-	measure_finish(&b);
-	t = tally_of(a.file);
-	skip_without_probes(&t);
-	assert_int_equal(t.right + t.off_by_one, 1000);
-	assert_true(t.off_by_one <= 1);
-	t = tally_of(b.file);
-	assert_int_equal(t.right + t.off_by_one, 1000);
-	assert_true(t.off_by_one <= 1);
+	need_perf();
+	for (int i = 0; i < ATTEMPTS && of_a.unwaited + of_b.unwaited; i++) {
+		measure_start(&a);
+		measure_start(&b);
+		measure_finish(&a);
+		measure_finish(&b);
+		of_a = tally_of(a.file);
+		of_b = tally_of(b.file);
+		unlink(a.file);
+		unlink(b.file);
+	}
 	measure_clear(&a);
 	measure_clear(&b);
+	tally_need_exact(&of_a);
+	if (of_a.unwaited + of_b.unwaited)
+		skip_because("markers had to wait for more than 50 ms: too busy a machine");
+	assert_int_equal(of_a.sampled, 1000);
+	assert_int_equal(of_a.wrong, 0);
+	assert_int_equal(of_b.sampled, 1000);
+	assert_int_equal(of_b.wrong, 0);
+	assert_true(of_a.off_by_one + of_b.off_by_one <= 1);
+}
+
+/* Those beyond the limit have times alone. */
+static void assert_some_without(const struct measured *m, const char *why)
+{
+	struct tally t = tally_of(m->file);
+
+	tally_need_exact(&t);
+	print_message("%zu regions, %zu sampled, %zu without counters\n", t.regions, t.sampled,
+		t.without);
+	assert_int_equal(t.regions, 60 * 3);
+	assert_int_equal(t.wrong, 0);
+	assert_true(t.without > 0);
+	if (!strstr(t.notes, "regions have times but no counters: ") || !strstr(t.notes, why))
+		fail_msg("\"%s\" is not in: %s", why, t.notes);
+}
+
+static void threads_beyond_the_descriptors_keep_their_times(void **state)
+{
+	struct measured m = {
+		.through = { "prlimit", "--nofile=160:160" },
+		.options = { "--sources", "perf" },
+		.argv = { TARGET("regions"), "60", "3" },
+	};
+
+	(void)state;
+	need_perf();
+	if (!have_program("prlimit"))
+		skip_because("there is no prlimit");
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	assert_some_without(&m, "too many open files for the counters of thread");
+	measure_clear(&m);
+}
+
+static void threads_beyond_the_locked_memory_keep_their_times(void **state)
+{
+	/* perf_event_mlock_kb for each CPU, and no more. */
+	struct measured m = {
+		.through = { "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
+			"prlimit", "--memlock=0:0" },
+		.options = { "--sources", "perf" },
+		.argv = { TARGET("regions"), "60", "3" },
+	};
+	char *kb;
+	size_t bytes;
+
+	(void)state;
+	need_perf();
+	if (geteuid() != 0 || !have_program("setpriv") || !have_program("prlimit"))
+		skip_because("it needs root, setpriv and prlimit");
+	kb = file_read("/proc/sys/kernel/perf_event_mlock_kb", &bytes);
+	if (!kb || atol(kb) * sysconf(_SC_NPROCESSORS_ONLN) > 60 * 36) {
+		free(kb);
+		skip_because("perf_event_mlock_kb lets 60 threads be sampled here");
+	}
+	free(kb);
+	measure(&m);
+	assert_int_equal(m.child.code, 0);
+	assert_some_without(&m, "no memory to lock for the samples of thread");
+	measure_clear(&m);
+}
+
+/* The process stops itself; then so is what it has told. */
+static void wait_stopped(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* Its regions come while the collector does nothing. */
+static struct tally tally_without_collector(const char *count, const char *ring)
+{
+	struct measured m = {
+		.way = WAY_PRELOAD,
+		.env = { "JPHASE_SOURCES=perf", ring },
+		.argv = { TARGET("regions"), "1", count, "stop" },
+	};
+	struct tally t = { .unwaited = 1 };
+
+	need_perf();
+	for (int i = 0; i < ATTEMPTS && t.unwaited; i++) {
+		pid_t collector;
+
+		measure_start(&m);
+		wait_stopped(m.child.pid);
+		collector = wait_for_collector(m.file);
+		kill(collector, SIGSTOP);
+		kill(m.child.pid, SIGCONT);
+		wait_stopped(m.child.pid);
+		kill(collector, SIGCONT);
+		kill(m.child.pid, SIGCONT);
+		measure_finish(&m);
+		assert_int_equal(m.child.code, 0);
+		t = tally_of(m.file);
+		unlink(m.file);
+	}
+	measure_clear(&m);
+	if (t.unwaited)
+		skip_because("markers had to wait for more than 50 ms: too busy a machine");
+	tally_need_exact(&t);
+	print_message("%zu regions, %zu sampled, %zu right, %zu late, %zu without; lost: "
+		      "%llu markers, %llu samples\n",
+		t.regions, t.sampled, t.right, t.late, t.without, (unsigned long long)t.lost,
+		(unsigned long long)t.lost_samples);
+	return t;
+}
+
+/* Each marker makes a sample of 144 bytes, in a buffer of 32 KiB. */
+static void regions_are_exact_while_the_collector_is_stopped(void **state)
+{
+	struct tally t = tally_without_collector("100", "JPHASE_RING=4096");
+
+	(void)state;
+	assert_int_equal(t.regions, 100);
+	assert_int_equal(t.sampled, 100);
+	assert_int_equal(t.right, 100);
+	assert_int_equal(t.lost + t.lost_samples, 0);
+}
+
+/* The ring holds all markers, the buffer a part of their samples. */
+static void samples_beyond_the_buffer_are_counted(void **state)
+{
+	struct tally t = tally_without_collector("1000", "JPHASE_RING=4096");
+
+	(void)state;
+	assert_int_equal(t.regions, 1000);
+	assert_true(t.sampled >= 100);
+	assert_int_equal(t.right, t.sampled);
+	assert_int_equal(t.lost, 0);
+	/* A region with one boundary more is among the late ones. */
+	assert_in_range(t.lost_samples, 2 * (1000 - t.sampled) - 1, 2 * (1000 - t.sampled));
+	assert_int_equal(t.late, 1000 - t.sampled);
+}
+
+/* Nor does the ring: what comes when it is full is gone. */
+static void markers_beyond_the_ring_are_counted(void **state)
+{
+	struct tally t = tally_without_collector("1000", "JPHASE_RING=1024");
+
+	(void)state;
+	assert_true(t.sampled >= 100);
+	assert_int_equal(t.right, t.sampled);
+	/* The warm-up's markers may still be in the ring. */
+	assert_in_range(t.lost, 2 * 1000 - 1024, 2 * 1000 - 1024 + 6);
+	assert_int_equal(t.regions, (2 * 1000 - t.lost) / 2);
+	assert_in_range(
+		t.lost_samples, 2 * (t.regions - t.sampled) - 1, 2 * (t.regions - t.sampled) + 1);
+}
+
+static const struct region *region_at(const struct measured *m, const char *name)
+{
+	for (size_t i = 0; i < m->model->region_count; i++)
+		if (str_eq(m->model->regions[i].name, name))
+			return &m->model->regions[i];
+	fail_msg("no region is called %s", name);
+	return NULL;
+}
+
+/* What was tangled is named, and what follows is as it should be. */
+static void mismatches_are_repaired_and_counted(void **state)
+{
+	static const char *const repaired[] = { "crossed", "left", "thread", "inner" };
+	static const char *const modes[] = { "sync", "auto", "async" };
+
+	(void)state;
+	need_perf();
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct measured m = {
+			.options = { "--sources", "perf", "--mode", modes[i] },
+			.argv = { TARGET("tangle") },
+		};
+		const struct run *run;
+		size_t whole = 0;
+
+		measure(&m);
+		assert_int_equal(m.child.code, 0);
+		run = &m.model->runs[0];
+		/* Its own end comes when it is closed already. */
+		assert_int_equal(run->regions_stray, 2);
+		assert_int_equal(run->regions_crossed, 2);
+		assert_int_equal(run->regions_unclosed, 2);
+		for (size_t k = 0; k < ARRAY_SIZE(repaired); k++)
+			assert_true(region_at(&m, repaired[k])->repaired);
+		for (size_t k = 0; k < m.model->region_count; k++) {
+			const struct region *r = &m.model->regions[k];
+
+			whole += str_eq(r->name, "whole") && !r->repaired;
+			if (str_eq(r->name, "whole"))
+				assert_int_equal(r->depth, r->parent == MODEL_NONE ? 0 : 2);
+		}
+		assert_int_equal(whole, 5);
+		measure_clear(&m);
+	}
 }
 
 int main(void)
@@ -410,9 +403,16 @@ int main(void)
 		cmocka_unit_test(every_region_is_exact_on_four_migrating_threads),
 		cmocka_unit_test(regions_are_exact_in_sync_mode_too),
 		cmocka_unit_test(forked_child_has_exact_regions),
+		cmocka_unit_test(raw_clone_has_exact_regions),
+		cmocka_unit_test(exec_ed_children_have_exact_regions),
+		cmocka_unit_test(a_handler_forks_inside_a_marker),
+		cmocka_unit_test(regions_are_exact_while_the_collector_is_stopped),
+		cmocka_unit_test(samples_beyond_the_buffer_are_counted),
+		cmocka_unit_test(markers_beyond_the_ring_are_counted),
+		cmocka_unit_test(threads_beyond_the_descriptors_keep_their_times),
+		cmocka_unit_test(threads_beyond_the_locked_memory_keep_their_times),
+		cmocka_unit_test(mismatches_are_repaired_and_counted),
 		cmocka_unit_test(two_sessions_do_not_disturb_each_other),
-		cmocka_unit_test(no_probe_is_left_when_the_session_has_ended),
-		cmocka_unit_test(killed_collector_leaves_the_code_as_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,7 @@ void measure_start(struct measured *m)
 	if (m->way == WAY_RUN) {
 		const char *const start[] = { JPHASE, "run", "-q", "-o", m->file, NULL };
 
+		append_all(c->argv, RUN_WORDS, m->through);
 		append_all(c->argv, RUN_WORDS, start);
 		append_all(c->argv, RUN_WORDS, m->options);
 		append(c->argv, RUN_WORDS, "--");

@@ -15,6 +15,8 @@ enum way {
 
 struct measured {
 	enum way way;
+	const char
+		*through[24]; /* for WAY_RUN: what starts it, as "setpriv", ...; ends with NULL */
 	const char *options[16]; /* for WAY_RUN: "--mode", "async"; ends with NULL */
 	const char *env[16];     /* for both: "JPHASE_MODE=async"; ends with NULL */
 	const char *argv[24];    /* the program; ends with NULL */
