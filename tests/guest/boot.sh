@@ -54,7 +54,7 @@ find "$kernel" -path '*/drivers/virtio/*.ko*' -o -name 'virtio_blk.ko*' |
 (cd "$root" && find . -mindepth 1 | cpio -o -H newc -R 0:0 --quiet) >"$work/initramfs"
 truncate -s 64M "$work/disk"
 
-timeout "$limit" qemu-system-aarch64 -M virt -cpu neoverse-n1 -smp 1 -m 512 -icount shift=0 \
+timeout --foreground "$limit" qemu-system-aarch64 -M virt -cpu neoverse-n1 -smp 1 -m 512 -icount shift=0 \
 	-nodefaults -no-user-config -display none -no-reboot -serial stdio \
 	-kernel "$(find "$kernel/boot" -name 'vmlinu*' -print -quit)" -initrd "$work/initramfs" \
 	-append 'console=ttyAMA0 panic=-1 loglevel=1 rdinit=/init' \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # check.sh KERNEL...
 #
-# Builds everything for arm64 and runs the guest tests once on each KERNEL:
-# 6.1 is Debian 12's, any other the one of its backports.  Exits with 0 if no
+# Builds everything for arm64 and runs the guest tests once on each KERNEL, all
+# at the same time: 6.1 is Debian 12's, any other the one of its backports.  Exits with 0 if no
 # test has failed; what cannot be had here is skipped, and said.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -12,7 +12,12 @@ store=build/guest
 make=("${MAKE:-make}" --no-print-directory CROSS=aarch64-linux-gnu)
 status=0
 table=$'kernel|tests|passed|skipped|time|result\n'
+declare -A guest=()
 mkdir -p "$store"
+
+# Each guest is a process group, so that it ends with us.
+trap 'for kernel in "${!guest[@]}"; do kill -- "-${guest[$kernel]}" 2>/dev/null || true; done' EXIT
+trap 'exit 130' INT TERM
 
 # As cmocka tells it.
 skip() {
@@ -29,16 +34,26 @@ count() {
 }
 
 run() {
-	local kernel=$1 log=$store/$1.log begun=$SECONDS code=0 result=passed
+	local kernel=$1 log=$store/$1.log begun=$SECONDS code=0
 
-	tests/guest/boot.sh "$store/kernel-$kernel" "$build" "${programs[@]}" 2>&1 | tee "$log" ||
-		code=$?
+	tests/guest/boot.sh "$store/kernel-$kernel" "$build" "${programs[@]}" >"$log" 2>&1 || code=$?
+	echo "$((SECONDS - begun))" >"$log.seconds"
+	return $code
+}
+
+# Waits for the guest, then shows what its tests have told.
+show() {
+	local kernel=$1 log=$store/$1.log code=0 result=passed
+
+	wait "${guest[$kernel]}" || code=$?
+	unset "guest[$kernel]"
+	cat "$log"
 	if [ $code != 0 ]; then
 		status=$code
 		result="FAILED ($code)"
 	fi
 	table+="$kernel|$(count RUN "$log")|$(count OK "$log")|$(grep -c '^skipped: ' "$log" || true)"
-	table+="|$((SECONDS - begun)) s|$result"$'\n'
+	table+="|$(cat "$log.seconds") s|$result"$'\n'
 }
 
 first_missing() {
@@ -80,8 +95,14 @@ for kernel; do
 	elif ! fetch_kernel "$kernel"; then
 		skip "$kernel" "the kernel cannot be fetched"
 	else
-		run "$kernel"
+		set -m
+		run "$kernel" &
+		guest[$kernel]=$!
+		set +m
 	fi
+done
+for kernel; do
+	[ -z "${guest[$kernel]:-}" ] || show "$kernel"
 done
 
 echo
