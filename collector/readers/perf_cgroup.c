@@ -23,11 +23,17 @@
 
 #define NOTE_ROOM 64
 
+/* Two clocks agree that differ by less than this part of the time and so much. */
+#define CLOCKS_PART 64
+#define CLOCKS_NS   2000
+
 /* A group of the plan on one CPU. */
 struct cpu_unit {
 	struct perf_unit unit;
 	uint64_t last[PERF_GROUP_MAX];
 	uint64_t times[2]; /* enabled, running */
+	bool timed;        /* a clock of ours, behind the events, runs with them */
+	uint64_t clock_ns;
 	/* From one reading to the next, when it ran last. */
 	uint64_t grown[PERF_GROUP_MAX];
 	uint64_t ran_ns;
@@ -136,13 +142,37 @@ static int perf_cgroup_probe(const struct reader_env *env, char ret_reason[READE
 
 /* --- opening --- */
 
+static bool events_take_turns(const struct perf_plan *plan)
+{
+	size_t groups = 0;
+
+	for (size_t g = 0; g < plan->metrics.groups; g++)
+		groups += !plan->group[g].software && !plan->group[g].cpus;
+	return groups > 1;
+}
+
+/*
+ * Where events take turns, Linux 6.12 books the times in which a group's ran to
+ * the wrong ones of them, as it does not look at the group's own clock then.
+ */
+static bool clock_add(struct perf_group *g)
+{
+	if (g->software || g->cpus || g->count == PERF_GROUP_MAX)
+		return false;
+	g->counter[g->count++].attr = (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+	};
+	return true;
+}
+
 static int unit_open(struct perf_cgroup *p, size_t group, int cpu)
 {
-	const struct perf_group *g = &p->plan->group[group];
+	struct perf_group g = p->plan->group[group];
 	struct cpu_units *units = &p->units[group];
 	struct perf_where where = {
-		.pid = g->cpus ? -1 : p->folder,
-		.cgroup = !g->cpus,
+		.pid = g.cpus ? -1 : p->folder,
+		.cgroup = !g.cpus,
 		.cpu = cpu,
 		.single = p->plan->single,
 		.start = PERF_START_NOW,
@@ -156,7 +186,8 @@ static int unit_open(struct perf_cgroup *p, size_t group, int cpu)
 	units->unit = grown;
 	grown += units->count;
 	memset(grown, 0, sizeof(*grown));
-	err = perf_unit_open(g, &where, &grown->unit);
+	grown->timed = !where.single && events_take_turns(p->plan) && clock_add(&g);
+	err = perf_unit_open(&g, &where, &grown->unit);
 	units->count += err == 0;
 	return err;
 }
@@ -340,6 +371,17 @@ static void sums_estimate(
 		units->sum[i] += (uint64_t)((unsigned __int128)u->grown[i] * enabled / u->ran_ns);
 }
 
+/* The kernel's time, unless the clock beside the events tells otherwise. */
+static uint64_t time_running(
+	struct cpu_unit *u, const uint64_t *now, uint64_t enabled, uint64_t running)
+{
+	uint64_t clock_ns = u->timed ? now[u->unit.count - 1] : 0, ran = clock_ns - u->clock_ns;
+	uint64_t off = ran > running ? ran - running : running - ran;
+
+	u->clock_ns = clock_ns;
+	return u->timed && off > enabled / CLOCKS_PART + CLOCKS_NS ? MIN(ran, enabled) : running;
+}
+
 static int unit_read(struct cpu_units *units, struct cpu_unit *u, size_t count, bool scaled)
 {
 	uint64_t now[PERF_GROUP_MAX] = { 0 }, times[2] = { 0 }, enabled, running;
@@ -348,7 +390,7 @@ static int unit_read(struct cpu_units *units, struct cpu_unit *u, size_t count, 
 	if (err < 0)
 		return err;
 	enabled = times[0] - u->times[0];
-	running = times[1] - u->times[1];
+	running = time_running(u, now, enabled, times[1] - u->times[1]);
 	units->times[0] += enabled;
 	units->times[1] += running;
 	memcpy(u->times, times, sizeof(times));
