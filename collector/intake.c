@@ -13,6 +13,9 @@
 /* How long jobs may wait for markers. */
 #define DRAIN_NS (100 * NSEC_PER_MSEC)
 
+/* As many processes need not be looked at. */
+#define CROWD ((size_t)64)
+
 /* Which counters belong to a record. */
 enum boundary {
 	BOUNDARY_NONE,
@@ -316,6 +319,39 @@ void intake_drain_present(struct session *s)
 	}
 }
 
+static size_t count_confirmed(const struct session *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->processes.count; i++)
+		count += s->processes.live[i]->confirmed;
+	return count;
+}
+
+/*
+ * Those that have ended are told by the control thread, which on a busy machine
+ * is slower than they come, and each holds ten descriptors or more.
+ */
+static void thin_out(struct session *s)
+{
+	const struct process_table *t = &s->processes;
+
+	for (size_t i = 0; i < t->count; i++) {
+		struct process *p = t->live[i];
+
+		p->leaves = p->confirmed && !p->first && process_has_ended(p);
+	}
+	/* Whatever they have published is there by now. */
+	intake_drain_present(s);
+	/* Perhaps one of them left it: who is known to be dead can be told from it. */
+	if (s->consumer.blocked_since_ns)
+		return;
+	for (size_t i = t->count; i > 0; i--)
+		if (t->live[i - 1]->leaves)
+			members_bury(s, t->live[i - 1]);
+	s->crowd = 2 * count_confirmed(s);
+}
+
 void intake_drain(struct session *s)
 {
 	uint64_t until = now_ns() + DRAIN_NS;
@@ -325,6 +361,8 @@ void intake_drain(struct session *s)
 		n = (uint32_t)intake_batch(s);
 		if (n == 0)
 			break;
+		if (count_confirmed(s) > MAX(s->crowd, CROWD))
+			thin_out(s);
 	}
 	if (!consumer_has_work(&s->consumer) && is_stalled(s))
 		atomic_store_explicit(&s->shared.page->stalled, 0, memory_order_relaxed);

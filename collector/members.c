@@ -11,8 +11,11 @@
 #include "snapshot.h"
 #include "welcome.h"
 
-/* Processes that we could not confirm and still keep apart. */
-#define STRANGERS_MAX 256
+/*
+ * Processes that we could not confirm and still keep apart: more than one batch
+ * of records can name, since those must not go before it is done.
+ */
+#define STRANGERS_MAX (2 * CONSUMER_BATCH)
 
 /* The process's first phase is called START; with counters it has a baseline. */
 struct birth {
@@ -243,18 +246,23 @@ static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64
 	return p;
 }
 
-/* One that was seen before takes the marks of those beyond the limit. */
-static struct process *stranger(struct session *s)
+/* The one that has been silent for the longest makes room for another. */
+static void limit_strangers(struct session *s)
 {
-	struct process *any = NULL;
+	struct process *oldest = NULL;
 	size_t count = 0;
 
-	for (size_t i = 0; i < s->processes.count; i++)
-		if (!s->processes.live[i]->confirmed) {
-			any = s->processes.live[i];
-			count++;
-		}
-	return count < STRANGERS_MAX ? NULL : any;
+	for (size_t i = 0; i < s->processes.count; i++) {
+		struct process *p = s->processes.live[i];
+
+		if (p->confirmed)
+			continue;
+		count++;
+		if (!oldest || p->seen_ns < oldest->seen_ns)
+			oldest = p;
+	}
+	if (count >= STRANGERS_MAX)
+		members_bury(s, oldest);
 }
 
 struct process *members_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
@@ -264,9 +272,7 @@ struct process *members_adopt(struct session *s, pid_t as_named, uint64_t time_n
 	if (p)
 		return p;
 	/* Whoever it is: it keeps its markers as they are and gets no counters. */
-	p = stranger(s);
-	if (p)
-		return p;
+	limit_strangers(s);
 	p = process_add(&s->processes);
 	if (!p)
 		return NULL;

@@ -29,6 +29,7 @@ struct process {
 	bool calibrates;   /* it is ours, and shows what markers cost */
 	bool ended;        /* its last boundary was its own exit marker */
 	bool gone;
+	bool leaves;      /* has ended, and is buried as soon as its markers are taken */
 	bool replaced;    /* its pid is someone else's by now */
 	uint64_t started; /* in clock ticks since the machine has; tells a pid's holders apart */
 	uint64_t seen_ns; /* of its last marker */

@@ -47,6 +47,7 @@ struct session {
 	struct control *control;
 	struct recorder *recorder;
 	struct process_table processes;
+	size_t crowd; /* more than these are looked through for those that have ended */
 	struct jphase_welcome welcome;
 	uint8_t token[JPHASE_TOKEN_BYTES];
 	uint64_t *values;  /* for the reads of one snapshot */

@@ -195,6 +195,36 @@ static void member_add(struct procfs_tree *t, pid_t pid)
 	t->member[t->count++] = m;
 }
 
+static bool is_counter(enum raw r)
+{
+	return (r >= RAW_MINFLT && r <= RAW_CSTIME) || r == RAW_READ_BYTES || r == RAW_WRITE_BYTES;
+}
+
+/* Who waits for a process gets its numbers as those of a child; an orphan's would be lost. */
+static void member_end(struct procfs_tree *t, const struct member *m)
+{
+	for (enum raw r = 0; r < RAW_COUNT; r++) {
+		if (!is_counter(r) || m->last[r] == VALUE_ABSENT)
+			continue;
+		t->past[r] += (m->orphan ? m->last[r] : 0) - m->before[r];
+	}
+}
+
+/* Between boundaries nobody else notices, and there is room for so many only. */
+static void members_end(struct procfs_tree *t)
+{
+	uint64_t raw[RAW_COUNT];
+
+	for (size_t i = 0; i < t->count; i++) {
+		struct member *m = &t->member[i];
+
+		if (m->gone || procfs_file_read(&m->files, FILE_STAT, raw) >= 0)
+			continue;
+		m->gone = true;
+		member_end(t, m);
+	}
+}
+
 static void members_forget(struct procfs_tree *t)
 {
 	size_t kept = 0;
@@ -229,6 +259,7 @@ static void update(struct procfs_tree *t, struct edges *all)
 	if (!listed && !all->count)
 		(void)all_processes(t->proc_root, all);
 	pthread_mutex_lock(&t->lock);
+	members_end(t);
 	members_forget(t);
 	members_add(t, listed ? &own : all);
 	pthread_mutex_unlock(&t->lock);
@@ -245,11 +276,6 @@ void procfs_tree_update(struct procfs_tree *t)
 
 /* --- numbers --- */
 
-static bool is_counter(enum raw r)
-{
-	return (r >= RAW_MINFLT && r <= RAW_CSTIME) || r == RAW_READ_BYTES || r == RAW_WRITE_BYTES;
-}
-
 /* What the process itself has from the kernel as of one thread, or as its own peak, stays so. */
 static bool is_gauge(enum raw r)
 {
@@ -260,16 +286,6 @@ static void add_to(uint64_t *sum, uint64_t value)
 {
 	if (*sum != VALUE_ABSENT && value != VALUE_ABSENT)
 		*sum += value;
-}
-
-/* Who waits for a process gets its numbers as those of a child; an orphan's would be lost. */
-static void member_end(struct procfs_tree *t, const struct member *m)
-{
-	for (enum raw r = 0; r < RAW_COUNT; r++) {
-		if (!is_counter(r) || m->last[r] == VALUE_ABSENT)
-			continue;
-		t->past[r] += (m->orphan ? m->last[r] : 0) - m->before[r];
-	}
 }
 
 static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[RAW_COUNT])

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -24,6 +23,7 @@
 #include "internal/util.h"
 #include "support/markers.h"
 #include "support/measure.h"
+#include "support/watch.h"
 
 #define CONNECTIONS 10000
 #define HELD        40 /* more than strangers may hold */
@@ -100,44 +100,6 @@ static void assert_unharmed(void)
 	markers_free(seen);
 }
 
-static size_t count_descriptors(void)
-{
-	char *path = text_make("/proc/%d/fd", collector);
-	DIR *dir = opendir(path);
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	free(path);
-	return count;
-}
-
-/* It takes a moment until the last connection has been looked at. */
-static void assert_descriptors(size_t expected)
-{
-	size_t count = count_descriptors();
-
-	for (int i = 0; i < 1000 && count != expected; i++) {
-		usleep(10000);
-		count = count_descriptors();
-	}
-	assert_int_equal(count, expected);
-}
-
-static long memory_kb(void)
-{
-	char *path = text_make("/proc/%d/status", collector), *text = file_read(path, NULL);
-	const char *line = text ? strstr(text, "VmRSS:") : NULL;
-	long kb = line ? atol(line + strlen("VmRSS:")) : 0;
-
-	free(text);
-	free(path);
-	assert_true(kb > 0);
-	return kb;
-}
-
 /* Once its backlog has room. */
 static int connect_once(void)
 {
@@ -209,7 +171,7 @@ static void (*const spoilers[])(struct jphase_hello *hello) = { spoil_token, spo
 
 static void wrong_hellos_are_turned_away(void **state)
 {
-	size_t before = count_descriptors();
+	size_t before = descriptors_of(collector);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(spoilers); i++) {
@@ -222,7 +184,7 @@ static void wrong_hellos_are_turned_away(void **state)
 			fail_msg("hello %zu was answered", i);
 		close(fd);
 	}
-	assert_descriptors(before);
+	wait_for_descriptors(collector, before);
 	assert_unharmed();
 }
 
@@ -247,7 +209,7 @@ static void a_mark_whose_name_has_no_end_is_turned_away(void **state)
 static void ten_thousand_connections_leave_nothing(void **state)
 {
 	static const size_t sizes[] = { 1, 55, 56, 57, 200, 512, 5000 };
-	size_t before = count_descriptors();
+	size_t before = descriptors_of(collector);
 	unsigned seed = 1;
 	char bytes[5000];
 	long memory = 0;
@@ -257,7 +219,7 @@ static void ten_thousand_connections_leave_nothing(void **state)
 		int fd = connect_once();
 
 		if (i == CONNECTIONS / 10)
-			memory = memory_kb();
+			memory = memory_kb_of(collector);
 		for (size_t k = 0; k < sizeof(bytes); k++)
 			bytes[k] = (char)rand_r(&seed);
 		/* One in eight says nothing, which is waited for only so long. */
@@ -265,9 +227,9 @@ static void ten_thousand_connections_leave_nothing(void **state)
 			(void)send(fd, bytes, sizes[i % 8], MSG_NOSIGNAL);
 		close(fd);
 	}
-	assert_descriptors(before);
+	wait_for_descriptors(collector, before);
 	if (!HAVE_ASAN)
-		assert_true(memory_kb() - memory < 1024);
+		wait_for_memory_below(collector, memory + 1024);
 	assert_unharmed();
 }
 
@@ -284,7 +246,7 @@ static void descriptors_that_are_sent_along_are_not_kept(void **state)
 		.msg_iovlen = 1,
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf) };
-	size_t before = count_descriptors();
+	size_t before = descriptors_of(collector);
 	int ends[2], fds[SENT_ALONG], fd;
 	char byte;
 
@@ -304,7 +266,7 @@ static void descriptors_that_are_sent_along_are_not_kept(void **state)
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &byte, 1), 0);
 	close(ends[0]);
-	assert_descriptors(before);
+	wait_for_descriptors(collector, before);
 	assert_unharmed();
 }
 

@@ -9,9 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal/util.h"
+#include "support/markers.h"
 #include "support/measure.h"
+#include "support/watch.h"
+
+/* A hundred processes or so at once; a backlog had 11,000 and more. */
+#define DESCRIPTORS_MAX 2500
 
 static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
 
@@ -171,6 +177,68 @@ static void ten_thousand_queued_signals_are_ten_thousand_phases(void **state)
 	}
 }
 
+/* While the storm lasts; it then waits for its input to end. */
+static size_t most_descriptors(pid_t collector, const char *storm_is_over)
+{
+	size_t most = 0, now;
+
+	do {
+		now = descriptors_of(collector);
+		most = now > most ? now : most;
+		usleep(20000);
+	} while (now && access(storm_is_over, F_OK) < 0);
+	assert_true(now > 0);
+	return most;
+}
+
+/* A collector that is slower than they come puts nobody's marker to another's account. */
+static void ten_thousand_forks_mark_under_their_own_numbers(void **state)
+{
+	struct measured m = {
+		.way = WAY_PRELOAD,
+		/* Room for all of them, should the collector not get a turn meanwhile. */
+		.env = { "JPHASE_RING=16384" },
+		.argv = { TARGET("act"), "phase=a", "children=100", "session=before", "sleep=1000",
+			"forks=10000", "session=over", "input" },
+		.child = { .input = "", .timeout_ms = 600000 },
+		.dir = tmpdir_make(),
+	};
+	char *over = text_make("%s/over", m.dir), *before = text_make("%s/before", m.dir);
+	size_t descriptors, named = 0;
+	struct markers *seen;
+	pid_t collector;
+	long memory;
+
+	(void)state;
+	measure_start(&m);
+	collector = wait_for_collector(m.file);
+	most_descriptors(collector, before);
+	usleep(500000);
+	descriptors = descriptors_of(collector);
+	memory = memory_kb_of(collector);
+	assert_in_range(most_descriptors(collector, over), 1, DESCRIPTORS_MAX);
+	wait_for_descriptors(collector, descriptors);
+	if (!HAVE_ASAN)
+		wait_for_memory_below(collector, memory + 4096);
+	measure_finish(&m);
+
+	seen = markers_read(m.file);
+	for (size_t i = 0; i < seen->count; i++) {
+		int pid;
+
+		if (sscanf(seen->marker[i].name, "pid %d", &pid) != 1)
+			continue;
+		assert_int_equal(seen->marker[i].pid, pid);
+		named++;
+	}
+	assert_int_equal(named + seen->lost, 10000);
+	assert_int_equal(seen->lost, 0);
+	markers_free(seen);
+	free(before);
+	free(over);
+	measure_clear(&m);
+}
+
 static void a_shell_script_marks_by_kill(void **state)
 {
 	static const char *const names[] = { "START", "warmup", "solve", "warmup" };
@@ -219,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_million_markers_are_recorded_or_counted_as_lost),
 		cmocka_unit_test(the_work_of_shared_snapshots_is_in_a_neighbour),
 		cmocka_unit_test(ten_thousand_queued_signals_are_ten_thousand_phases),
+		cmocka_unit_test(ten_thousand_forks_mark_under_their_own_numbers),
 		cmocka_unit_test(a_shell_script_marks_by_kill),
 		cmocka_unit_test(a_handler_that_the_program_replaced_is_told),
 	};

@@ -317,10 +317,23 @@ static void do_threads(const char *arg)
 	}
 }
 
-/* Children that mark once and end, four at a time. */
-static void do_children(const char *arg)
+static void mark_as_child(void)
 {
-	long started = 0, ended = 0, wrong = 0, n = atol(arg);
+	joule_phase("child");
+}
+
+static void mark_by_pid(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "pid %d", getpid());
+	joule_phase(name);
+}
+
+/* Children that mark once and end, four at a time. */
+static void start_children(long n, void (*mark)(void))
+{
+	long started = 0, ended = 0, wrong = 0;
 	int status;
 
 	fflush(NULL);
@@ -329,7 +342,7 @@ static void do_children(const char *arg)
 			pid_t pid = fork();
 
 			if (pid == 0) {
-				joule_phase("child");
+				mark();
 				_exit(0);
 			}
 			started += pid > 0;
@@ -382,6 +395,16 @@ static void do_inside(const char *arg)
 	printf("%d shared, %d descriptors\n", shared, descriptors);
 }
 
+static void do_children(const char *arg)
+{
+	start_children(atol(arg), mark_as_child);
+}
+
+static void do_forks(const char *arg)
+{
+	start_children(atol(arg), mark_by_pid);
+}
+
 static void do_phase(const char *arg)
 {
 	joule_phase(arg);
@@ -428,6 +451,7 @@ static const struct {
 	{ "phases", do_phases },
 	{ "threads", do_threads },
 	{ "children", do_children },
+	{ "forks", do_forks },
 	{ "pid", do_pid },
 	{ "session", do_session },
 	{ "input", do_input },
