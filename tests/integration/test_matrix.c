@@ -18,7 +18,7 @@
 #include "support/markers.h"
 #include "support/measure.h"
 
-#define KILLS       100
+#define KILLS       200
 #define KILL_WITHIN 60000 /* µs */
 
 static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
