@@ -177,6 +177,9 @@ static const struct fault faults[] = {
 		"begin", NULL, 0 },
 	{ "fault", "closed standard descriptors", "$with " ACT "phase=child <&- >&- 2>&-; echo $?",
 		"child", NULL, 0 },
+	{ "fault", "a clock that is set back",
+		"$with " ACT "\"system=unshare -T --monotonic -60 $act phase=child print=on\"",
+		"child", "unshare -T --monotonic -60 true", 0 },
 	{ "fault", "a dead session",
 		"export JPHASE_SESSION=jphase-0:00112233445566778899aabbccddeeff; $with " ACT
 		"print=on",

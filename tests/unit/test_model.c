@@ -44,6 +44,29 @@ static void a_phase_lasts_from_its_markers_return_to_the_next_entry(void **state
 	model_close(m);
 }
 
+/* Threads may be late, and a process may have another clock. */
+static void no_phase_is_shorter_than_nothing(void **state)
+{
+	struct tape t = tape_begin("async");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, 100, "first");
+	marker(&t, (struct record_marker){ .time_ns = T0, .name = "START" });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 5 * MS, .name = "a" });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 2 * MS, .name = "b" });
+	marker(&t, (struct record_marker){ .time_ns = 1, .name = "c" });
+	gone(&t, 0, T0 + 9 * MS, 0);
+	m = tape_model(&t, BY_PHASE);
+	assert_int_equal(m->row_count, 4);
+	assert_int_equal(m->rows[0].duration_ns, 5 * MS);
+	assert_int_equal(m->rows[1].duration_ns, 0);
+	assert_int_equal(m->rows[2].duration_ns, 0);
+	assert_int_equal(m->rows[3].duration_ns, 4 * MS);
+	assert_int_equal(m->runs[0].total.duration_ns, 9 * MS);
+	model_close(m);
+}
+
 static void phases_and_marker_time_add_up_to_the_total(void **state)
 {
 	struct model *m = two_phase_model(BY_PHASE);
@@ -534,6 +557,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_of_a_phase_are_the_difference_of_its_boundaries),
 		cmocka_unit_test(a_phase_lasts_from_its_markers_return_to_the_next_entry),
+		cmocka_unit_test(no_phase_is_shorter_than_nothing),
 		cmocka_unit_test(phases_and_marker_time_add_up_to_the_total),
 		cmocka_unit_test(without_a_later_record_the_acknowledgement_stands_in),
 		cmocka_unit_test(times_never_go_back),
