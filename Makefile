@@ -73,7 +73,7 @@ REPLAYS       := $(FUZZ_SRC:tests/fuzz/%.c=$(B)/tests/%)
 BENCHES       := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)
 
 DEPS := gcc g++ make pkg-config binutils libpfm4-dev libmsgpack-dev \
-	libcmocka-dev clang libclang-rt-14-dev lld python3 python3-msgpack groff-base strace \
+	libcmocka-dev clang libclang-rt-14-dev lld python3 python3-msgpack groff-base strace valgrind \
 	clang-format cppcheck shellcheck \
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross debian-archive-keyring
 

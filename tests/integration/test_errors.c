@@ -342,6 +342,7 @@ static void a_full_disk_costs_the_rest_of_the_recording_only(void **state)
 static void a_missing_proc_is_named(void **state)
 {
 	(void)state;
+	skip_with_asan("needs /proc itself");
 	if (!have_private_mounts())
 		skip_because("no file system can be mounted here");
 	shell("unshare -m sh -c 'mount -t tmpfs none /proc; $1 run -- $2 print=ran; echo $?; "
