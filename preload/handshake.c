@@ -181,8 +181,7 @@ static int receive(
 	welcome->session[sizeof(welcome->session) - 1] = '\0';
 	if (welcome->status < 0)
 		return welcome->status;
-	if (taken < 0 || n != (ssize_t)sizeof(*welcome) ||
-		welcome->abi_major != JPHASE_ABI_MAJOR)
+	if (taken < 0 || n != (ssize_t)sizeof(*welcome) || welcome->abi_major != JPHASE_ABI_MAJOR)
 		return -EPROTO;
 	return 0;
 }
