@@ -6,14 +6,14 @@
 #ifndef READERS_CPU_CLOCK_H
 #define READERS_CPU_CLOCK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
-/* Are the numbers of processes below proc_root those that the kernel knows us by? */
-bool cpu_clock_knows(const char *proc_root);
+/* -ENXIO: proc_root has other numbers for processes than the kernel has for us. */
+int cpu_clock_of(const char *proc_root, pid_t pid, clockid_t *ret);
 
-/* VALUE_ABSENT: there is no such process. */
-uint64_t cpu_clock_read(pid_t pid);
+/* VALUE_ABSENT: there is no such process any more. */
+uint64_t cpu_clock_read(clockid_t clock);
 
 #endif

@@ -19,7 +19,7 @@
 /* USER_HZ is 100 on every architecture that we build for. */
 #define TICK_US 10000u
 
-/* A thread's time stands still but for its ticks, so that the second try most often fits. */
+/* Times stand still but for ticks and switches, so that the first try most often fits. */
 #define TRIES 16
 
 struct procfs_metric {
@@ -103,10 +103,11 @@ struct procfs {
 	uint64_t interval_ns;
 	int reset_fd; /* begins the process's peak anew; -1: not wanted or not to be had */
 	int pss_error;
-	pid_t pid;
-	bool has_clock;
+	clockid_t clock;
+	int clock_error;
 	bool threaded;      /* another thread than the first has run, or may have */
 	uint64_t others_ns; /* what others had used when we came */
+	bool uncertain;     /* whether one has, in this reading */
 	bool absent[ARRAY_SIZE(metrics)];
 	uint64_t most[ARRAY_SIZE(metrics)]; /* of each counter */
 };
@@ -127,22 +128,26 @@ static uint64_t metric_value(const struct procfs_metric *m, const uint64_t raw[R
 }
 
 /*
- * The first thread's time before and after that of all: with the same, nobody
- * has run in between.  False: it would not stand still.  The last read is also
- * the proof that the clock was not another process's.
+ * The time of all threads before and after that of the first one: where it is
+ * the same, nobody has run in between.  False: it would not stand still.  The
+ * file is the proof that the clock was not another process's.
  */
 static bool times_read(const struct procfs *p, uint64_t raw[RAW_COUNT])
 {
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = raw[RAW_EXEC_NS];
+	int tries = p->clock_error < 0 ? 0 : p->threaded ? 1 : TRIES;
+	bool still = false;
 
-		raw[RAW_CPU_NS] = p->has_clock ? cpu_clock_read(p->pid) : VALUE_ABSENT;
-		if (procfs_file_read(&p->files, FILE_SCHEDSTAT, raw) < 0)
-			raw[RAW_CPU_NS] = VALUE_ABSENT;
-		if (raw[RAW_EXEC_NS] == before)
-			return true;
+	raw[RAW_CPU_NS] = VALUE_ABSENT;
+	while (!still && tries-- > 0) {
+		uint64_t before = cpu_clock_read(p->clock);
+		int err = procfs_file_read(&p->files, FILE_SCHEDSTAT, raw);
+
+		raw[RAW_CPU_NS] = err < 0 ? VALUE_ABSENT : before;
+		if (err < 0)
+			return false;
+		still = before != VALUE_ABSENT && cpu_clock_read(p->clock) == before;
 	}
-	return false;
+	return still;
 }
 
 /*
@@ -151,17 +156,15 @@ static bool times_read(const struct procfs *p, uint64_t raw[RAW_COUNT])
  */
 static void threads_notice(struct procfs *p, bool first, uint64_t raw[RAW_COUNT])
 {
-	bool still = times_read(p, raw);
-	uint64_t others = raw[RAW_CPU_NS] - raw[RAW_EXEC_NS];
+	uint64_t others;
 
-	if (raw[RAW_NUM_THREADS] != VALUE_ABSENT && raw[RAW_NUM_THREADS] > 1)
-		p->threaded = true;
-	if (raw[RAW_CPU_NS] == VALUE_ABSENT)
-		return;
+	p->threaded |= raw[RAW_NUM_THREADS] != VALUE_ABSENT && raw[RAW_NUM_THREADS] > 1;
+	p->uncertain = !times_read(p, raw);
+	others = raw[RAW_CPU_NS] - raw[RAW_EXEC_NS];
 	if (first)
 		p->others_ns = others;
-	if (!still || others != p->others_ns)
-		p->threaded = true;
+	/* Nor can anybody tell later, without a beginning. */
+	p->threaded |= p->uncertain ? first : others != p->others_ns;
 }
 
 /*
@@ -183,7 +186,7 @@ static void values_fill(
 		const struct procfs_metric *m = &metrics[i];
 
 		if (p->absent[i] || (gauges_only && m->kind != METRIC_GAUGE) ||
-			(m->first_thread && (p->threaded || raw[RAW_CPU_NS] == VALUE_ABSENT)))
+			(m->first_thread && (p->threaded || p->uncertain)))
 			ret_values[i] = VALUE_ABSENT;
 		else if (m->kind == METRIC_COUNTER)
 			ret_values[i] = not_less(&p->most[i], metric_value(m, raw));
@@ -201,7 +204,7 @@ static void reset_peak(const struct procfs *p)
 static void read_files(struct procfs *p, bool gauges_only, uint64_t raw[RAW_COUNT])
 {
 	for (enum procfs_file i = 0; i < FILE_COUNT; i++)
-		if (!gauges_only || procfs_file_facts[i].gauges)
+		if (i != FILE_SCHEDSTAT && (!gauges_only || procfs_file_facts[i].gauges))
 			(void)procfs_file_read(&p->files, i, raw);
 }
 
@@ -313,8 +316,7 @@ static int procfs_open(const struct reader_target *target, struct reader **ret,
 	p->base.ops = &procfs_reader;
 	p->interval_ns = target->env->interval_ns;
 	p->reset_fd = -1;
-	p->pid = target->pid;
-	p->has_clock = cpu_clock_knows(target->env->proc_root);
+	p->clock_error = cpu_clock_of(target->env->proc_root, target->pid, &p->clock);
 	procfs_files_open(&p->files, target->env->proc_root, target->pid);
 	pss_look(p, target);
 	first_read(p);
@@ -365,7 +367,7 @@ static void absence_reason(
 	else if (m->raw == RAW_PSS)
 		file_reason(
 			"smaps_rollup", p->pss_error, "the kernel is older than 4.14", ret_reason);
-	else if (file == FILE_SCHEDSTAT && !p->has_clock)
+	else if (file == FILE_SCHEDSTAT && p->clock_error == -ENXIO)
 		reason_set(ret_reason,
 			"/proc is that of another PID namespace: mount -t proc proc /proc");
 	else if (p->files.error[file] < 0)

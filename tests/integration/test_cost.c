@@ -144,8 +144,9 @@ static bool is_of_counter(const char *args)
 }
 
 /*
- * Nothing but read, pread, the process's CPU clock and futex.  Housekeeping comes ten times a second
- * and can be told by its poll; it reads the group and perhaps a file as well.
+ * Nothing but read, pread, futex and the process's CPU clock.  Housekeeping
+ * comes ten times a second and can be told by its poll; it reads the group and
+ * perhaps a file as well.
  */
 static void count_uses(const struct trace *t, size_t begin, size_t end, struct uses *u)
 {
@@ -154,11 +155,11 @@ static void count_uses(const struct trace *t, size_t begin, size_t end, struct u
 
 		if (str_eq(call->name, "read") && is_of_counter(call->args))
 			count_read(u, call->args, true);
-		else if (str_eq(call->name, "pread64") || str_eq(call->name, "clock_gettime"))
+		else if (str_eq(call->name, "pread64"))
 			count_read(u, call->args, false);
 		else if (strstr(call->name, "poll") && is_of_counter(call->args))
 			u->polls++;
-		else if (!str_eq(call->name, "futex"))
+		else if (!str_eq(call->name, "futex") && !str_eq(call->name, "clock_gettime"))
 			fail_msg("a snapshot called %s(%s", call->name, call->args);
 	}
 }
@@ -214,6 +215,9 @@ static void assert_each_snapshot_reads_once(const struct trace *t)
 
 		/* A file of housekeeping alone. */
 		if (!use->counter && use->reads <= uses.polls)
+			continue;
+		/* It is read again where the program ran on meanwhile. */
+		if (strstr(use->file, "/schedstat>") && use->reads > expected)
 			continue;
 		if (use->reads != expected)
 			fail_msg("%s: %zu reads, not %zu", use->file, use->reads, expected);
