@@ -17,6 +17,10 @@
 #define NAMES_MAX   6
 #define LINE_ROOM   1024
 
+#define THREADS_SHOWN "threads: those with regions, and of their work what is in regions"
+#define NO_THREADS                                                                                 \
+	"threads: none, since no thread has regions, which joule_begin() and joule_end() make"
+
 /* One thing to say, of some columns. */
 struct remark {
 	const char *text;
@@ -393,6 +397,8 @@ void legend_print(
 	for (size_t i = 0; i < l.reason_count; i++)
 		put_reason(&l, &l.reasons[i]);
 	put_amounts(&l);
+	if (o->by == BY_THREAD)
+		put_line(&l, " ", "%s", m->row_count ? THREADS_SHOWN : NO_THREADS);
 	put_unresolved(&l);
 	put_boundaries(&l);
 	put_region_times(&l);
