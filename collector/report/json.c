@@ -8,6 +8,7 @@
 #include "internal/util.h"
 #include "report/format.h"
 #include "report/json_writer.h"
+#include "report/repairs.h"
 
 static void put_timestamp(struct json_writer *w, const struct run *run, uint64_t time_ns)
 {
@@ -310,6 +311,26 @@ static void put_cost(struct json *j, const char *name, const struct marker_cost 
 	json_close(w, '}');
 }
 
+/* Numbers, and the first names that they are of. */
+static void put_repairs(struct json_writer *w, const struct run *run)
+{
+	char key[64];
+
+	for (size_t i = 0; i < REPAIR_KINDS; i++) {
+		const struct repair *r = &run->repairs[i];
+
+		snprintf(key, sizeof(key), "regions_%s", repair_key(i));
+		json_number(w, key, r->count);
+		snprintf(key, sizeof(key), "regions_%s_names", repair_key(i));
+		json_array(w, key);
+		for (size_t n = 0; n < REPAIR_NAMES && r->name[n]; n++) {
+			json_next(w);
+			json_string(w->out, r->name[n]);
+		}
+		json_close(w, ']');
+	}
+}
+
 static void put_jphase(struct json *j, const struct run *run)
 {
 	struct json_writer *w = &j->w;
@@ -326,10 +347,7 @@ static void put_jphase(struct json *j, const struct run *run)
 	put_losses(w, run);
 	json_number(w, "processes", run->processes);
 	json_number(w, "unresolved_phases", run->unresolved);
-	json_number(w, "regions_without_begin", run->regions_stray);
-	json_number(w, "regions_crossed", run->regions_crossed);
-	json_number(w, "regions_unclosed", run->regions_unclosed);
-	json_number(w, "regions_end_lost", run->regions_end_lost);
+	put_repairs(w, run);
 	json_number(w, "unresolved_regions", run->regions_unresolved);
 	json_number(w, "unknown_records", run->unknown_records);
 	json_number(w, "invalid_records", run->invalid_records);

@@ -248,6 +248,23 @@ struct marker_cost {
 	size_t value_count;
 };
 
+/* What is wrong with a region that has no begin or no end of its own. */
+enum repair_kind {
+	REPAIR_STRAY,    /* an end without a begin */
+	REPAIR_CROSSED,  /* closed by the end of an outer one */
+	REPAIR_UNCLOSED, /* closed by the end of the process */
+	REPAIR_END_LOST, /* closed by the next of its name, behind lost markers */
+	REPAIR_KINDS,
+};
+
+#define REPAIR_NAMES 3
+
+struct repair {
+	uint64_t count;
+	const char *name[REPAIR_NAMES]; /* the first ones; NULL: no more */
+	bool more;
+};
+
 struct run {
 	const char *file;
 	const char *version;
@@ -284,10 +301,7 @@ struct run {
 	uint64_t lost;      /* markers, as the summary says */
 	uint64_t processes; /* all, also those not shown */
 	uint64_t unresolved;
-	uint64_t regions_stray;    /* an end without a begin */
-	uint64_t regions_crossed;  /* closed by the end of an outer one */
-	uint64_t regions_unclosed; /* closed by the end of the process */
-	uint64_t regions_end_lost; /* closed by the next of their name, behind lost markers */
+	struct repair repairs[REPAIR_KINDS];
 	uint64_t regions_unresolved;
 	uint64_t unknown_records;
 	uint64_t invalid_records;

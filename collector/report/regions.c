@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "report/repairs.h"
+
 /* How far out an end looks for its begin. */
 #define DEPTH_MAX 1024
 
@@ -133,7 +135,8 @@ static void close_lost(struct fold *f, struct thread *thread, const char *name)
 	while (!last) {
 		last = thread->open == found;
 		region_of(f, thread->open)->end_lost = true;
-		fold_run(f)->regions_end_lost++;
+		repair_add(
+			&fold_run(f)->repairs[REPAIR_END_LOST], region_of(f, thread->open)->name);
 		close_unended(f, thread, thread->last_ns, "its end was lost");
 	}
 }
@@ -323,7 +326,7 @@ int region_end(struct fold *f, struct process *p, struct thread *thread,
 	int err;
 
 	if (!found) {
-		fold_run(f)->regions_stray++;
+		repair_add(&fold_run(f)->repairs[REPAIR_STRAY], name);
 		return 0;
 	}
 	err = thread_boundary(f, p, thread, m, &b);
@@ -336,7 +339,8 @@ int region_end(struct fold *f, struct process *p, struct thread *thread,
 		if (!last) {
 			region_of(f, thread->open)->repaired = true;
 			region_of(f, thread->open)->closed_by = region_of(f, found)->name;
-			fold_run(f)->regions_crossed++;
+			repair_add(&fold_run(f)->repairs[REPAIR_CROSSED],
+				region_of(f, thread->open)->name);
 		}
 		err = region_settle(f, p, thread->open, &b);
 		close_innermost(f, thread, time);
@@ -352,7 +356,8 @@ void regions_finish(struct fold *f, struct thread *thread, uint64_t time_ns, boo
 		struct region *region = region_of(f, thread->open);
 
 		region->open = open;
-		fold_run(f)->regions_unclosed += !open;
+		if (!open)
+			repair_add(&fold_run(f)->repairs[REPAIR_UNCLOSED], region->name);
 		close_unended(f, thread, time_ns,
 			open ? "the recording ends in it" : "it was never closed");
 	}

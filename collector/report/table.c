@@ -13,6 +13,7 @@
 #include "report/legend.h"
 #include "report/mark_table.h"
 #include "report/region_table.h"
+#include "report/repairs.h"
 #include "report/scaled.h"
 #include "report/title.h"
 #include "report/utf8.h"
@@ -297,6 +298,16 @@ static void put_loud(const struct table *t, const char *text)
 	fputs(t->options->colour ? COLOUR_OFF : "", t->out);
 }
 
+/* What would have kept the markers that found no room. */
+static const char *loss_remedy(const struct run *run)
+{
+	if (run_lost(run, "dropped") == 0)
+		return "";
+	return str_eq(run->mode, "sync") ? " (a larger --ring has room for more)"
+					 : " (a larger --ring has room for more; in --mode sync "
+					   "markers wait for it)";
+}
+
 static void print_losses(const struct table *t, const struct run *run)
 {
 	uint64_t lost = run_lost_markers(run);
@@ -306,8 +317,8 @@ static void print_losses(const struct table *t, const struct run *run)
 
 	if (lost) {
 		snprintf(text, sizeof(text),
-			"%" PRIu64 " marker%s lost: phases and regions may be missing or wrong",
-			lost, lost == 1 ? "" : "s");
+			"%" PRIu64 " marker%s lost: phases and regions may be missing or wrong%s",
+			lost, lost == 1 ? "" : "s", loss_remedy(run));
 		put_loud(t, text);
 	}
 	if (backlog) {
@@ -355,20 +366,18 @@ static void print_times(const struct table *t, const struct run *run, size_t ind
 
 static void print_repairs(const struct table *t, const struct run *run)
 {
-	char text[256];
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
-	if (run->regions_stray + run->regions_crossed + run->regions_unclosed +
-			run->regions_end_lost ==
-		0)
+	if (!out)
 		return;
-	snprintf(text, sizeof(text),
-		"regions: %" PRIu64 " ends without a begin, %" PRIu64
-		" closed by an outer one's end, %" PRIu64 " never closed",
-		run->regions_stray, run->regions_crossed, run->regions_unclosed);
-	if (run->regions_end_lost)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			", %" PRIu64 " whose end was lost", run->regions_end_lost);
-	print_wrapped(t->out, text, 2, t->options->width);
+	fputs("regions: ", out);
+	repairs_print(run, out);
+	fclose(out);
+	if (text && text[strlen("regions: ")])
+		print_wrapped(t->out, text, 2, t->options->width);
+	free(text);
 }
 
 static void print_notes(const struct table *t, const struct run *run)

@@ -414,8 +414,8 @@ static void a_region_closed_by_an_outer_end_has_the_values_up_to_there(void **st
 	assert_string_equal(text, "closed by the end of outer");
 	region_quality(&m->regions[0], text);
 	assert_string_equal(text, "");
-	assert_int_equal(m->runs[0].regions_crossed, 2);
-	assert_int_equal(m->runs[0].regions_stray, 1);
+	assert_int_equal(m->runs[0].repairs[REPAIR_CROSSED].count, 2);
+	assert_int_equal(m->runs[0].repairs[REPAIR_STRAY].count, 1);
 	assert_int_equal(m->nodes[2].repaired, 1);
 	model_close(m);
 }
@@ -552,7 +552,7 @@ static void no_region_is_nested_in_its_namesake_across_a_loss(void **state)
 	assert_missing(whole(m, 1, "page-faults"), "not counted: its end was lost");
 	region_quality(&m->regions[1], text);
 	assert_string_equal(text, "its end was lost");
-	assert_int_equal(m->runs[0].regions_end_lost, 1);
+	assert_int_equal(m->runs[0].repairs[REPAIR_END_LOST].count, 1);
 	assert_int_equal(m->regions[2].parent, 0);
 	assert_counted(whole(m, 2, "page-faults"), 4);
 	/* Nobody lost anything between these two. */

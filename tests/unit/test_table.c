@@ -198,6 +198,57 @@ static void regions_keep_their_names_however_deep_they_are(void **state)
 	free(text);
 }
 
+static struct tape tape_of_repairs(void)
+{
+	static const char *const stray[] = { "a", "b", "a", "c", "d" };
+	struct tape t = tape_started();
+
+	for (size_t i = 0; i < ARRAY_SIZE(stray); i++)
+		region(&t, T0 + i * US, JPHASE_END, stray[i]);
+	region(&t, T0 + 10 * US, JPHASE_BEGIN, "outer");
+	region(&t, T0 + 11 * US, JPHASE_BEGIN, "inner");
+	region(&t, T0 + 12 * US, JPHASE_END, "outer");
+	return t;
+}
+
+static void regions_that_do_not_match_are_named(void **state)
+{
+	struct tape t = tape_of_repairs();
+	struct model *m;
+	char *text = table_of(&t, false);
+
+	(void)state;
+	assert_non_null(
+		strstr(text, "\nregions: 5 ends without a begin (a, b, c, …), 1 closed by an "
+			     "outer one's end\n  (inner)\n"));
+	free(text);
+	t = tape_of_repairs();
+	m = tape_model(&t, BY_PHASE);
+	text = golden_render(m, &json_format, BY_PHASE, 80);
+	assert_non_null(strstr(text, "\"regions_without_begin\": 5,"));
+	assert_non_null(strstr(text, "\"regions_crossed_names\": [\n      \"inner\"\n    ],"));
+	free(text);
+	model_close(m);
+}
+
+static void lost_markers_say_what_helps(void **state)
+{
+	static const char *const modes[] = { "sync", "async", "exact" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct tape t = tape_begin(modes[i]);
+		char *text;
+
+		recorder_loss(t.r, T0, "dropped", 51037);
+		text = table_of(&t, false);
+		assert_non_null(strstr(text, "51037 markers lost"));
+		assert_non_null(strstr(text, "--ring"));
+		assert_int_equal(strstr(text, "--mode sync") != NULL, i > 0);
+		free(text);
+	}
+}
+
 static void losses_are_told_in_every_format(void **state)
 {
 	struct model *m = hostile_model();
@@ -221,6 +272,17 @@ static void one_row_a_name(void **state)
 
 	(void)state;
 	golden_check(m, &table_format, BY_NAME, 80, "two_phases_by_name.txt");
+	model_close(m);
+}
+
+static void without_regions_there_are_no_threads_to_show(void **state)
+{
+	struct model *m = two_phase_model(BY_THREAD);
+	char *text = golden_render(m, &table_format, BY_THREAD, 80);
+
+	(void)state;
+	assert_non_null(strstr(text, "no thread has regions"));
+	free(text);
 	model_close(m);
 }
 
@@ -462,8 +524,11 @@ int main(void)
 		cmocka_unit_test(names_never_break_the_table),
 		cmocka_unit_test(names_that_differ_in_their_end_look_different),
 		cmocka_unit_test(regions_keep_their_names_however_deep_they_are),
+		cmocka_unit_test(regions_that_do_not_match_are_named),
+		cmocka_unit_test(lost_markers_say_what_helps),
 		cmocka_unit_test(losses_are_told_in_every_format),
 		cmocka_unit_test(one_row_a_name),
+		cmocka_unit_test(without_regions_there_are_no_threads_to_show),
 		cmocka_unit_test(an_empty_recording_has_its_total_alone),
 		cmocka_unit_test(marks_say_when_they_happened_and_in_which_phase),
 		cmocka_unit_test(twenty_marks_are_shown_unless_all_are_asked_for),

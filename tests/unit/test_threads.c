@@ -47,9 +47,9 @@ static void wrong_nesting_is_repaired_and_counted(void **state)
 	region(&t, T0 + 5 * MS, JPHASE_BEGIN, "c");
 	gone(&t, 0, T0 + 9 * MS, 2);
 	m = tape_model(&t, BY_PHASE);
-	assert_int_equal(m->runs[0].regions_stray, 1);
-	assert_int_equal(m->runs[0].regions_crossed, 1);
-	assert_int_equal(m->runs[0].regions_unclosed, 1);
+	assert_int_equal(m->runs[0].repairs[REPAIR_STRAY].count, 1);
+	assert_int_equal(m->runs[0].repairs[REPAIR_CROSSED].count, 1);
+	assert_int_equal(m->runs[0].repairs[REPAIR_UNCLOSED].count, 1);
 	assert_int_equal(m->regions[1].end_ns, T0 + 4 * MS);
 	assert_true(m->regions[1].repaired);
 	assert_int_equal(m->regions[2].depth, 0);
