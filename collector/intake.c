@@ -45,7 +45,8 @@ struct item {
 	struct thread *thread;   /* NULL: no counters of its own */
 	uint64_t *sampled;       /* the kernel's values at the marker, or NULL */
 	uint64_t sampled_ns;
-	bool unsampled; /* the kernel should have, and had no room for it */
+	bool unsampled;  /* the kernel should have, and had no room for it */
+	uint64_t shared; /* an earlier snapshot that was read after it, or 0 */
 	bool waits;
 };
 
@@ -167,6 +168,8 @@ static uint64_t snapshot_number(struct session *s, const struct batch *b, size_t
 
 	if (item->sampled)
 		return record_sample(s, item);
+	if (item->shared)
+		return item->shared;
 	if (boundary_of(&s->batch[index]) == BOUNDARY_PROCESS || item->thread)
 		return b->shot.number;
 	return 0;
@@ -253,6 +256,17 @@ static bool is_stalled(const struct session *s)
 	return atomic_load_explicit(&s->shared.page->stalled, memory_order_acquire);
 }
 
+static void read_critical(struct session *s, struct snapshot *shot)
+{
+	uint64_t begin = now_ns();
+
+	snapshot_read_critical(s, shot);
+	for (size_t i = 0; i < shot->processes; i++) {
+		shot->process[i]->read_ns = begin;
+		shot->process[i]->snapshot = shot->number;
+	}
+}
+
 size_t intake_batch(struct session *s)
 {
 	struct batch b;
@@ -272,7 +286,7 @@ size_t intake_batch(struct session *s)
 	else if (s->mode != MODE_ASYNC)
 		await_sleepers(s, &b);
 	if (b.shot.processes || b.shot.threads)
-		snapshot_read_critical(s, &b.shot);
+		read_critical(s, &b.shot);
 	done = now_ns();
 	b.unwaited = is_stalled(s);
 	if (!early)
@@ -282,6 +296,28 @@ size_t intake_batch(struct session *s)
 	snapshot_record(s, &b.shot);
 	record_batch(s, &b, done);
 	return b.count;
+}
+
+static bool is_included(const struct snapshot *shot, const struct process *p)
+{
+	for (size_t i = 0; i < shot->processes; i++)
+		if (shot->process[i] == p)
+			return true;
+	return false;
+}
+
+/*
+ * Of marks that were found together the first one's snapshot was read after all
+ * of them: a reading for each would tell of what happened while we were reading.
+ */
+static void include_mark(struct session *s, struct batch *b, size_t index)
+{
+	struct process *p = b->item[index].process;
+
+	if (!is_included(&b->shot, p) && s->batch[index].record.clock_ns <= p->read_ns)
+		b->item[index].shared = p->snapshot;
+	else
+		snapshot_include(&b->shot, p);
 }
 
 void intake_marks(struct session *s, struct process *const *processes, size_t count)
@@ -294,10 +330,10 @@ void intake_marks(struct session *s, struct process *const *processes, size_t co
 	for (size_t i = 0; i < count; i++) {
 		b.item[i] = (struct item){ .process = processes[i] };
 		if (boundary_of(&s->batch[i]) == BOUNDARY_PROCESS)
-			snapshot_include(&b.shot, processes[i]);
+			include_mark(s, &b, i);
 	}
 	if (b.shot.processes)
-		snapshot_read_critical(s, &b.shot);
+		read_critical(s, &b.shot);
 	done = now_ns();
 	/* The program was not even asked to wait. */
 	b.unwaited = true;

@@ -34,6 +34,8 @@ struct process {
 	uint64_t started; /* in clock ticks since the machine has; tells a pid's holders apart */
 	uint64_t seen_ns; /* of its last marker */
 	uint64_t last_ns; /* time of its last marker, never decreasing */
+	uint64_t read_ns; /* when the reading of its last snapshot began */
+	uint64_t snapshot;
 	char name[PROCESS_NAME_ROOM];
 	struct reader *reader[SOURCE_MAX]; /* by source; NULL: none */
 	const char *lost[SOURCE_MAX];

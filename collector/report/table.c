@@ -91,6 +91,15 @@ static void place_phases(struct table *t)
 
 /* --- cells --- */
 
+/* Marks that were found at one moment do not tell how long it was between them. */
+static void put_time(const struct row *row, char text[GRID_CELL])
+{
+	if (row->unresolved == row->count && row->duration_ns == 0)
+		strcpy(text, "-");
+	else
+		scaled(row->duration_ns, UNIT_NS, text);
+}
+
 static void row_cell(
 	const struct table *t, const struct row *row, struct place p, char text[GRID_CELL])
 {
@@ -115,7 +124,7 @@ static void row_cell(
 			cell_number(row->tid, text);
 		break;
 	case PLACE_COUNT: cell_number(row->count, text); break;
-	case PLACE_TIME: scaled(row->duration_ns, UNIT_NS, text); break;
+	case PLACE_TIME: put_time(row, text); break;
 	case PLACE_COLUMN:
 		v = model_value(t->model, row, p.column);
 		cell_value(&v, t->model->columns[p.column].unit, text);

@@ -155,6 +155,32 @@ static void a_flood_of_tokens_is_found_too(void **state)
 	assert_int_equal(m.child.out_bytes, 20000 * 11);
 }
 
+/*
+ * One write, so that they are found at one moment, and more than are taken at
+ * once: the work between them was done by nobody knows whom.
+ */
+static void tokens_that_are_found_together_share_their_counters(void **state)
+{
+	size_t together = 0;
+
+	(void)state;
+	GIVE("sh", "-c",
+		"tokens=$(seq -f __%03g__ 0 399); sleep 0.05; echo \"$tokens\"; sleep 0.05");
+	measure(&m);
+	assert_in_range(m.model->row_count, 2, 401);
+	for (size_t i = 0; i < m.model->row_count; i++) {
+		const struct row *row = &m.model->rows[i];
+
+		if (row->entry_ns != row->end_ns)
+			continue;
+		together++;
+		assert_int_equal(row->unresolved, 1);
+		assert_int_equal(row->value_count, 0);
+	}
+	assert_true(together > 0);
+	assert_int_equal(m.model->runs[0].unresolved, together);
+}
+
 /* Nothing is flushed, and the program goes on for long after each token. */
 static void the_output_of_a_c_program_is_not_late(void **state)
 {
@@ -360,6 +386,7 @@ int main(void)
 		TEST(all_tokens_of_a_python_program_are_found_in_order),
 		TEST(all_tokens_of_a_shell_script_are_found_in_order),
 		TEST(a_flood_of_tokens_is_found_too),
+		TEST(tokens_that_are_found_together_share_their_counters),
 		TEST(the_output_of_a_c_program_is_not_late),
 		TEST(tokens_and_calls_make_phases_of_one_process),
 		TEST(fields_of_joule_profiler_are_filled),
