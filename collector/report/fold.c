@@ -405,6 +405,9 @@ static int on_exit_record(void *data, const struct record_exit *e)
 		fold_run(f)->user_us = e->user_us;
 		fold_run(f)->system_us = e->system_us;
 	}
+	/* Who lives on, or ended long ago for all we know, has none. */
+	if (p->current != MODEL_NONE && !p->has_exit)
+		f->model->rows[p->current].to_death = e->status != RECORD_STATUS_UNKNOWN;
 	err = process_ends(f, p, e->snapshot);
 	process_gone(f, p, false);
 	return err;

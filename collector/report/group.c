@@ -70,6 +70,7 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 	into->markers_clock_ns += row->markers_clock_ns;
 	into->late_ns += row->late_ns;
 	into->open |= row->open;
+	into->to_death |= row->to_death;
 	into->acknowledged |= row->acknowledged;
 	return 0;
 }

@@ -49,6 +49,7 @@ struct legend {
 	bool partial;
 	bool is_short;
 	bool is_late;
+	bool to_death;
 	bool exceeds; /* more task-clock than time */
 	uint64_t includes;
 };
@@ -307,6 +308,7 @@ static void see_row(struct legend *l, const struct row *row)
 	l->includes += row->includes;
 	l->is_short |= row->is_short;
 	l->is_late |= row_is_late(row);
+	l->to_death |= row->to_death && row->clock_ns;
 	l->exceeds |= row->clock_ns > row->duration_ns;
 }
 
@@ -384,6 +386,8 @@ void legend_print(
 		put_line(&l, " ",
 			"task-clock: of all threads, and of the markers at a phase's ends, so that "
 			"it may exceed time");
+	if (l.to_death)
+		put_line(&l, " ", "a phase that ends with its process: " ROW_TO_DEATH);
 	if (l.error > 0)
 		put_line(&l, " ",
 			"energy: ±%.2g %% of a value at most, as its counters move once in %g ms",

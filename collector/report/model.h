@@ -130,6 +130,7 @@ struct row {
 	struct taken begin_taken;
 	struct taken end_taken;
 	bool open;          /* the recording ends before it */
+	bool to_death;      /* it ended with its process, not at a marker */
 	bool acknowledged;  /* begin_ns is the acknowledgement's time */
 	bool several_runs;  /* it is of more than one */
 	bool is_short;      /* half of its task-clock or more is its markers' */
@@ -380,6 +381,9 @@ static inline const char *reason_bare(const char *text)
 /* "exact", "sync", "scaled from 43.0 % coverage", "not counted: ..." */
 #define QUALITY_ROOM 512
 void value_quality(const struct value *v, char text[QUALITY_ROOM]);
+
+/* From 6.16 on the kernel stops perf's counters before it takes the memory away. */
+#define ROW_TO_DEATH "what the kernel does to end it is in its time, but may not be in task-clock"
 
 /* "includes 2 unresolved phases", or "" */
 void row_quality(const struct row *row, char text[QUALITY_ROOM]);

@@ -169,7 +169,28 @@ static void a_boundary_without_snapshot_leaves_its_work_to_the_next_phase(void *
 	m = tape_model(&t, BY_PHASE);
 	assert_missing(value(m, 0, "page-faults"), "unresolved");
 	assert_counted(value(m, 1, "page-faults"), 80);
-	assert_row_quality(m, 1, "includes 1 unresolved phase");
+	assert_row_quality(
+		m, 1, "includes 1 unresolved phase; ends with its process: " ROW_TO_DEATH);
+	model_close(m);
+}
+
+/* Its last reading is of the end, or of a process that lives on. */
+static void a_process_that_lives_on_does_not_end_a_phase(void **state)
+{
+	struct tape t = tape_begin("sync");
+	struct model *m;
+
+	(void)state;
+	process(&t, T0, 0, 100, "attach");
+	marker(&t, (struct record_marker){ .time_ns = T0, .name = "START", .snapshot = 1 });
+	snapshot(&t, 1, 0, T0, (struct counts){ 0, 0, 0, 0 });
+	snapshot(&t, 2, 0, T0 + MS, (struct counts){ 80, 80, 80, 0 });
+	recorder_exit(
+		t.r, &(struct record_exit){
+			     .time_ns = T0 + MS, .snapshot = 2, .status = RECORD_STATUS_UNKNOWN });
+	m = tape_model(&t, BY_PHASE);
+	assert_counted(value(m, 0, "page-faults"), 80);
+	assert_row_quality(m, 0, "");
 	model_close(m);
 }
 
@@ -563,6 +584,7 @@ int main(void)
 		cmocka_unit_test(times_never_go_back),
 		cmocka_unit_test(a_phase_within_one_snapshot_is_unresolved),
 		cmocka_unit_test(a_boundary_without_snapshot_leaves_its_work_to_the_next_phase),
+		cmocka_unit_test(a_process_that_lives_on_does_not_end_a_phase),
 		cmocka_unit_test(a_snapshot_may_stand_before_its_marker),
 		cmocka_unit_test(markers_after_the_exit_marker_go_on),
 		cmocka_unit_test(scaling_uses_the_phases_own_times),
