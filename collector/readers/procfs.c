@@ -43,6 +43,7 @@ struct procfs_metric {
 #define PSS_NOTE    "shared pages in parts; read now and then between the boundaries"
 #define ALL_THREADS "of all threads; one that runs on is behind by up to a timer tick; " ONE_PROCESS
 #define ONE_THREAD  "kept for each thread: counted while no second one has run, without children"
+#define PROCESSES   "of which the sizes are added up"
 #define LAGS        "within about 128 kB per CPU"
 
 #define COUNTER(n, u, r, p, s, text)                                                               \
@@ -76,6 +77,7 @@ static const struct procfs_metric metrics[] = {
 	GAUGE("proc_pss", UNIT_BYTES, RAW_PSS, RAW_NONE, RAW_NONE, PSS_NOTE),
 	GAUGE("proc_shared", UNIT_BYTES, RAW_RSS_FILE, RAW_RSS_SHMEM, RAW_NONE, LAGS),
 	GAUGE("proc_anon", UNIT_BYTES, RAW_RSS_ANON, RAW_NONE, RAW_NONE, LAGS),
+	GAUGE("proc_processes", UNIT_COUNT, RAW_PROCESSES, RAW_NONE, RAW_NONE, PROCESSES),
 	GAUGE("proc_threads", UNIT_COUNT, RAW_THREADS, RAW_NONE, RAW_NONE, NULL),
 	{ .name = "proc_rss_peak",
 		.kind = METRIC_PEAK,
@@ -206,6 +208,7 @@ static void read_files(struct procfs *p, bool gauges_only, uint64_t raw[RAW_COUN
 	for (enum procfs_file i = 0; i < FILE_COUNT; i++)
 		if (i != FILE_SCHEDSTAT && (!gauges_only || procfs_file_facts[i].gauges))
 			(void)procfs_file_read(&p->files, i, raw);
+	raw[RAW_PROCESSES] = raw[RAW_VM_RSS] == VALUE_ABSENT ? VALUE_ABSENT : 1;
 }
 
 static int procfs_read(struct reader *r, uint64_t *ret_values)
@@ -272,6 +275,7 @@ static void first_read(struct procfs *p)
 			p->files.fd[i] = sys_close(p->files.fd[i]);
 	}
 	raw[RAW_PSS] = p->pss_error < 0 ? VALUE_ABSENT : 0;
+	raw[RAW_PROCESSES] = raw[RAW_VM_RSS] == VALUE_ABSENT ? VALUE_ABSENT : 1;
 	threads_notice(p, true, raw);
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
 		p->absent[i] = metric_value(&metrics[i], raw) == VALUE_ABSENT ||
@@ -352,6 +356,8 @@ static void file_reason(
 /* Whether other threads have run is told by the times. */
 static enum procfs_file file_of(const struct procfs_metric *m)
 {
+	if (m->raw == RAW_PROCESSES)
+		return FILE_STATUS;
 	return m->first_thread || m->raw == RAW_CPU_NS ? FILE_SCHEDSTAT : procfs_file_of(m->raw);
 }
 

@@ -46,6 +46,7 @@ static const struct kfile_key raw_keys[RAW_COUNT] = {
 	[RAW_MAJOR_FAULTS] = { "pgmajfault", 0 },
 	[RAW_PSS] = { "Pss", 0 },
 	[RAW_CPU_NS] = { "cpu_ns", 0 },
+	[RAW_PROCESSES] = { "VmRSS", 0 },
 };
 
 const struct procfs_file_facts procfs_file_facts[FILE_COUNT] = {

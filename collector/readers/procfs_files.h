@@ -48,6 +48,7 @@ enum raw {
 	RAW_MAJOR_FAULTS,
 	RAW_PSS, /* these are in no file that is kept open */
 	RAW_CPU_NS,
+	RAW_PROCESSES, /* whose sizes were added up */
 	RAW_COUNT,
 };
 

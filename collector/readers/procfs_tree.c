@@ -288,6 +288,13 @@ static void add_to(uint64_t *sum, uint64_t value)
 		*sum += value;
 }
 
+/* One that has ended has no memory any more. */
+static void add_process(uint64_t raw[RAW_COUNT], const uint64_t now[RAW_COUNT])
+{
+	if (now[RAW_VM_RSS] != VALUE_ABSENT)
+		add_to(&raw[RAW_PROCESSES], 1);
+}
+
 static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[RAW_COUNT])
 {
 	uint64_t now[RAW_COUNT];
@@ -308,6 +315,7 @@ static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[R
 			add_to(&raw[r], now[r]);
 		}
 	}
+	add_process(raw, now);
 }
 
 static void member_measure(struct member *m, uint64_t raw[RAW_COUNT])
@@ -318,6 +326,7 @@ static void member_measure(struct member *m, uint64_t raw[RAW_COUNT])
 	for (enum raw r = 0; r < RAW_COUNT; r++)
 		if (is_gauge(r))
 			add_to(&raw[r], now[r]);
+	add_process(raw, now);
 }
 
 void procfs_tree_add(struct procfs_tree *t, bool gauges_only, uint64_t raw[RAW_COUNT])

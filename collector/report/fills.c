@@ -121,23 +121,30 @@ void fill_end(const struct fill *f, struct value *v)
 		set_counted(f, v, number);
 }
 
-static struct range gauge_range(const struct fill *f)
+static struct range gauge_range(const struct fill *f, size_t metric)
 {
 	const struct outputs *o = f->outputs;
 	struct range range = { VALUE_ABSENT, 0 };
 	struct range more = range;
 
 	if (f->interval->ranges)
-		range = f->interval->ranges[o->base[f->reader] + f->metric];
-	if (value_at(f->begin, f->metric) != VALUE_ABSENT) {
-		more.least = more.most = f->begin->values[f->metric];
+		range = f->interval->ranges[o->base[f->reader] + metric];
+	if (value_at(f->begin, metric) != VALUE_ABSENT) {
+		more.least = more.most = f->begin->values[metric];
 		ranges_merge(&range, &more, 1);
 	}
-	if (value_at(f->end, f->metric) != VALUE_ABSENT) {
-		more.least = more.most = f->end->values[f->metric];
+	if (value_at(f->end, metric) != VALUE_ABSENT) {
+		more.least = more.most = f->end->values[metric];
 		ranges_merge(&range, &more, 1);
 	}
 	return range;
+}
+
+static bool is_summed(const struct fill *f)
+{
+	size_t metric = f->output->processes;
+
+	return metric && gauge_range(f, metric - 1).most > 1;
 }
 
 static void set_gauge(const struct fill *f, struct value *v, bool seen, uint64_t number)
@@ -147,19 +154,19 @@ static void set_gauge(const struct fill *f, struct value *v, bool seen, uint64_t
 		return;
 	}
 	set_counted(f, v, number);
-	v->flags |= VALUE_STEPS;
+	v->flags |= VALUE_STEPS | (is_summed(f) ? VALUE_SUMMED : 0);
 }
 
 void fill_least(const struct fill *f, struct value *v)
 {
-	struct range range = gauge_range(f);
+	struct range range = gauge_range(f, f->metric);
 
 	set_gauge(f, v, range.least != VALUE_ABSENT, range.least);
 }
 
 void fill_most(const struct fill *f, struct value *v)
 {
-	struct range range = gauge_range(f);
+	struct range range = gauge_range(f, f->metric);
 
 	set_gauge(f, v, range.least != VALUE_ABSENT, range.most);
 }

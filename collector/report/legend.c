@@ -38,6 +38,7 @@ struct legend {
 	struct remark notes[REMARKS_MAX];
 	size_t note_count;
 	struct remark sampled; /* between the boundaries */
+	struct remark summed;  /* sizes of several processes */
 	double least_coverage;
 	double most_coverage;
 	double error; /* of energy: the largest, as a part of its value */
@@ -131,6 +132,8 @@ static void see_value(struct legend *l, const struct value *v, size_t column)
 	see_error(l, v, column);
 	if (v->flags & VALUE_STEPS)
 		remark_column(&l->sampled, column);
+	if (v->flags & VALUE_SUMMED)
+		remark_column(&l->summed, column);
 	if (!(v->flags & VALUE_SCALED))
 		return;
 	l->least_coverage = l->scaled ? MIN(l->least_coverage, v->coverage) : v->coverage;
@@ -329,6 +332,16 @@ static void put_sampled(const struct legend *l)
 		put_line(l, " ", "%s: sampled at the boundaries alone", names);
 }
 
+static void put_summed(const struct legend *l)
+{
+	char names[512];
+
+	name_columns(l, &l->summed, names, sizeof(names));
+	if (names[0])
+		put_line(l, " ", "%s: " SUMMED_TEXT " (--all has proc_pss, with its part of them)",
+			names);
+}
+
 /* The first one alone stands for all. */
 static void put_amount(const struct legend *l, const char *reason, const char *text)
 {
@@ -408,6 +421,7 @@ void legend_print(
 	put_region_times(&l);
 	put_delays(&l, shown);
 	put_sampled(&l);
+	put_summed(&l);
 	for (size_t i = 0; i < l.note_count; i++) {
 		char names[512];
 

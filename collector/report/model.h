@@ -51,8 +51,9 @@ enum value_state {
 #define VALUE_COARSE    0x08u /* its counter moves in steps of time, so that it may err by error */
 #define VALUE_SHORT     0x10u /* the phase is shorter than such a step */
 #define VALUE_ESTIMATED 0x20u
-#define VALUE_SYNC      0x40u /* of a region: a boundary was read while its marker waited */
-#define VALUE_CLEARED   0x80u /* what markers cost is taken away */
+#define VALUE_SYNC      0x40u  /* of a region: a boundary was read while its marker waited */
+#define VALUE_CLEARED   0x80u  /* what markers cost is taken away */
+#define VALUE_SUMMED    0x100u /* the sizes of several processes */
 
 struct value {
 	uint64_t number;  /* percent: in hundredths */
@@ -64,8 +65,11 @@ struct value {
 	uint32_t without;  /* rows or regions that went into this one without being counted */
 	uint32_t includes; /* unresolved regions whose work is in it */
 	uint8_t state;
-	uint8_t flags;
+	uint16_t flags;
 };
+
+/* What is to be known of such sizes. */
+#define SUMMED_TEXT "several processes added up: pages that they share count once in each"
 
 /* How the counters of a boundary were taken. */
 enum taken_how {

@@ -33,6 +33,7 @@ struct output {
 	size_t column;
 	size_t reader;
 	size_t metric;
+	size_t processes; /* of a size: the metric that tells of how many it is, from 1; or 0 */
 	const char *note; /* these two are of the model's pool; or NULL */
 	const char *absent;
 };

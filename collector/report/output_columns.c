@@ -33,12 +33,33 @@ static int pool_put_or_null(struct pool *pool, const char *text, const char **re
 	return text && !*ret ? -ENOMEM : 0;
 }
 
+/* Sizes of memory are added up over processes that may share some of it. */
+static const char *const sizes[] = { "proc_rss", "proc_shared", "proc_anon", "proc_vm_size" };
+
+static size_t processes_metric(const struct builder *b)
+{
+	const struct metric_list *list = &b->outputs->header->readers[b->reader].metrics;
+	bool is_size = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		is_size |= str_eq(sizes[i], b->info->name);
+	for (size_t i = 0; is_size && i < list->count; i++)
+		if (str_eq(list->metric[i].name, "proc_processes"))
+			return i + 1;
+	return 0;
+}
+
 static int add_output(const struct builder *b, const char *name, enum metric_unit unit,
 	enum column_sum sum, fill_fn fill)
 {
 	struct column column = { name, b->source, unit, sum };
 	struct outputs *o = b->outputs;
-	struct output out = { .fill = fill, .reader = b->reader, .metric = b->metric };
+	struct output out = {
+		.fill = fill,
+		.reader = b->reader,
+		.metric = b->metric,
+		.processes = processes_metric(b),
+	};
 	int err;
 
 	err = model_column(b->model, &column, &out.column);

@@ -44,6 +44,8 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM])
 		add(text, "scaled from %.1f %% coverage", 100 * v->coverage);
 	if (v->flags & VALUE_STEPS)
 		add(text, "sampled");
+	if (v->flags & VALUE_SUMMED)
+		add(text, SUMMED_TEXT);
 	if (v->flags & VALUE_ESTIMATED)
 		add(text, "estimate");
 	if (v->flags & VALUE_SHORT)

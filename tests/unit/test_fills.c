@@ -189,9 +189,64 @@ static void a_note_that_explains_is_the_reason(void **state)
 	model_close(m);
 }
 
+/* Two phases; in the second one a sample saw so many processes. */
+static struct model *sizes_of(uint64_t processes, enum model_by by)
+{
+	struct metric metrics[] = {
+		{ .name = "proc_rss",
+			.kind = METRIC_GAUGE,
+			.unit = UNIT_BYTES,
+			.group = METRIC_NO_GROUP },
+		{ .name = "proc_processes", .kind = METRIC_GAUGE, .group = METRIC_NO_GROUP },
+	};
+	struct metric_list list = { metrics, 2, 0 };
+	struct recorder_reader reader = { "procfs", false, NULL, &list };
+	struct tape t = { .fd = recording_fd() };
+	uint64_t boundary[] = { 4096, 1 }, between[] = { 3 * 4096, processes };
+
+	t.r = recording_begin(t.fd, "sync", &reader, 1);
+	process(&t, T0, 0, 100, "first");
+	for (uint64_t i = 0; i < 3; i++) {
+		marker(&t, (struct record_marker){ .time_ns = T0 + i * MS,
+				   .kind = i == 2 ? JPHASE_EXIT : JPHASE_PHASE,
+				   .name = "START",
+				   .snapshot = 1 + i });
+		recorder_snapshot(
+			t.r, 1 + i, 0, "procfs", T0 + i * MS, T0 + i * MS, boundary, &list);
+		if (i == 1)
+			recorder_sample(t.r, T0 + MS + 5 * US, 0, "procfs", between, &list);
+	}
+	gone(&t, 0, T0 + 2 * MS, 0);
+	return tape_model(&t, by);
+}
+
+static void sizes_of_several_processes_say_so(void **state)
+{
+	static const char summed[] = "sampled; " SUMMED_TEXT "; read 0 µs after the boundary";
+	struct model *m = sizes_of(3, BY_PHASE);
+	char *text = golden_render(m, &table_format, BY_PHASE, 80);
+
+	(void)state;
+	assert_counted(value(m, 1, "proc_rss_max"), 3 * 4096);
+	assert_quality(value(m, 0, "proc_rss_max"), "sampled; read 0 µs after the boundary");
+	assert_quality(value(m, 1, "proc_rss_max"), summed);
+	assert_non_null(strstr(text, "\n  proc_rss_max: several processes added up: "));
+	assert_non_null(strstr(text, "proc_pss"));
+	free(text);
+	model_close(m);
+	/* Also where the phase of one process comes first. */
+	m = sizes_of(3, BY_NAME);
+	assert_quality(value(m, 0, "proc_rss_max"), summed);
+	model_close(m);
+	m = sizes_of(1, BY_PHASE);
+	assert_quality(value(m, 1, "proc_rss_max"), "sampled; read 0 µs after the boundary");
+	model_close(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_of_several_processes_say_so),
 		cmocka_unit_test(a_group_of_its_own_is_exact_however_short),
 		cmocka_unit_test(the_root_group_has_its_steps_as_error),
 		cmocka_unit_test(a_program_in_the_root_group_moves_in_its_steps),

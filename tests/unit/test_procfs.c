@@ -102,6 +102,7 @@ static const struct expected {
 	{ "proc_pss", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, VALUE_ABSENT },
 	{ "proc_shared", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, (3000 + 96) * 1024 },
 	{ "proc_anon", METRIC_GAUGE, UNIT_BYTES, SCOPE_PROCESS, 1000 * 1024 },
+	{ "proc_processes", METRIC_GAUGE, UNIT_COUNT, SCOPE_PROCESS, 1 },
 	{ "proc_threads", METRIC_GAUGE, UNIT_COUNT, SCOPE_PROCESS, 1 },
 	{ "proc_rss_peak", METRIC_PEAK, UNIT_BYTES, SCOPE_PROCESS, 5000 * 1024 },
 	{ "global_mem_used", METRIC_GAUGE, UNIT_BYTES, SCOPE_GLOBAL, (24684096 - 24317600) * 1024 },

@@ -80,7 +80,7 @@ static struct procfs_tree *open_tree(void)
 
 static void children_and_theirs_are_added(void **state)
 {
-	uint64_t raw[RAW_COUNT] = { [RAW_MINFLT] = 1000, [RAW_VM_RSS] = 4096 };
+	uint64_t raw[RAW_COUNT] = { [RAW_MINFLT] = 1000, [RAW_VM_RSS] = 4096, [RAW_PROCESSES] = 1 };
 	struct procfs_tree *t;
 
 	(void)state;
@@ -96,6 +96,8 @@ static void children_and_theirs_are_added(void **state)
 	assert_int_equal(raw[RAW_CMINFLT], 7);
 	assert_int_equal(raw[RAW_UTIME], 9);
 	assert_int_equal(raw[RAW_VM_RSS], 4096 + 8192);
+	/* The other one has no memory. */
+	assert_int_equal(raw[RAW_PROCESSES], 1 + 1);
 	assert_int_equal(raw[RAW_VM_HWM], 0);
 	procfs_tree_close(t);
 }
