@@ -21,6 +21,7 @@ static const struct kfile_key raw_keys[RAW_COUNT] = {
 	[RAW_CSTIME] = { "cstime", 17 },
 	[RAW_NUM_THREADS] = { "num_threads", 20 },
 	[RAW_BORN] = { "starttime", 22 },
+	[RAW_IGNORED] = { "sigignore", 33 },
 	[RAW_VM_SIZE] = { "VmSize", 0 },
 	[RAW_VM_HWM] = { "VmHWM", 0 },
 	[RAW_VM_RSS] = { "VmRSS", 0 },
@@ -50,7 +51,7 @@ static const struct kfile_key raw_keys[RAW_COUNT] = {
 };
 
 const struct procfs_file_facts procfs_file_facts[FILE_COUNT] = {
-	[FILE_STAT] = { "stat", kfile_stat, RAW_PARENT, RAW_BORN, .tree = true,
+	[FILE_STAT] = { "stat", kfile_stat, RAW_PARENT, RAW_IGNORED, .tree = true,
 		.missing = "no /proc" },
 	[FILE_STATUS] = { "status", kfile_labelled, RAW_VM_SIZE, RAW_INVOLUNTARY, .gauges = true,
 		.tree = true, .missing = "no /proc" },

@@ -23,6 +23,7 @@ enum raw {
 	RAW_CSTIME,
 	RAW_NUM_THREADS,
 	RAW_BORN,
+	RAW_IGNORED, /* signals, as bits */
 	RAW_VM_SIZE, /* status */
 	RAW_VM_HWM,
 	RAW_VM_RSS,

@@ -26,7 +26,8 @@ struct member {
 	struct procfs_files files;
 	uint64_t last[RAW_COUNT];
 	uint64_t before[RAW_COUNT]; /* used before the tree was opened */
-	bool orphan;                /* nobody in the tree will wait for it */
+	bool ignores;               /* the ends of its children: nobody waits for them */
+	bool unwaited;              /* nobody in the tree will wait for it */
 	bool gone;
 };
 
@@ -41,6 +42,7 @@ struct procfs_tree {
 	uint64_t round;  /* of the thread, in which it had its turn */
 
 	pthread_mutex_t lock; /* of what follows; held for no longer than a few reads */
+	bool ignores;         /* as a member's, of the first process */
 	struct member *member;
 	size_t count;
 	uint64_t past[RAW_COUNT]; /* of those that ended, modulo 2^64 */
@@ -166,6 +168,19 @@ static bool is_inside(const struct procfs_tree *t, pid_t pid)
 	return pid == t->pid || member_find(t, pid);
 }
 
+static bool ignores_ends(const uint64_t raw[RAW_COUNT])
+{
+	return raw[RAW_IGNORED] != VALUE_ABSENT && raw[RAW_IGNORED] & UINT64_C(1) << (SIGCHLD - 1);
+}
+
+/* SA_NOCLDWAIT does the same as ignoring the signal, and shows nowhere. */
+static bool waits_for_children(const struct procfs_tree *t, pid_t pid)
+{
+	const struct member *m = member_find(t, pid);
+
+	return pid == t->pid ? !t->ignores : m && !m->ignores;
+}
+
 static void member_read(struct member *m, uint64_t raw[RAW_COUNT])
 {
 	m->gone = procfs_file_read(&m->files, FILE_STAT, raw) < 0;
@@ -190,6 +205,8 @@ static void member_add(struct procfs_tree *t, pid_t pid)
 		procfs_files_close(&m.files);
 		return;
 	}
+	m.ignores = ignores_ends(m.last);
+	m.unwaited = !waits_for_children(t, (pid_t)m.last[RAW_PARENT]);
 	for (enum raw r = 0; r < RAW_COUNT && m.last[RAW_BORN] < t->opened; r++)
 		m.before[r] = m.last[r] == VALUE_ABSENT ? 0 : m.last[r];
 	t->member[t->count++] = m;
@@ -200,13 +217,13 @@ static bool is_counter(enum raw r)
 	return (r >= RAW_MINFLT && r <= RAW_CSTIME) || r == RAW_READ_BYTES || r == RAW_WRITE_BYTES;
 }
 
-/* Who waits for a process gets its numbers as those of a child; an orphan's would be lost. */
+/* Who waits for a process gets its numbers as those of a child; else they would be lost. */
 static void member_end(struct procfs_tree *t, const struct member *m)
 {
 	for (enum raw r = 0; r < RAW_COUNT; r++) {
 		if (!is_counter(r) || m->last[r] == VALUE_ABSENT)
 			continue;
-		t->past[r] += (m->orphan ? m->last[r] : 0) - m->before[r];
+		t->past[r] += (m->unwaited ? m->last[r] : 0) - m->before[r];
 	}
 }
 
@@ -295,6 +312,14 @@ static void add_process(uint64_t raw[RAW_COUNT], const uint64_t now[RAW_COUNT])
 		add_to(&raw[RAW_PROCESSES], 1);
 }
 
+/* What it has used will be asked for when it has ended. */
+static void member_keep(struct member *m, const uint64_t now[RAW_COUNT])
+{
+	for (enum raw r = 0; r < RAW_COUNT; r++)
+		if (is_counter(r) && now[r] != VALUE_ABSENT)
+			m->last[r] = now[r];
+}
+
 static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[RAW_COUNT])
 {
 	uint64_t now[RAW_COUNT];
@@ -304,11 +329,11 @@ static void member_count(struct procfs_tree *t, struct member *m, uint64_t raw[R
 		member_end(t, m);
 		return;
 	}
-	m->orphan = !is_inside(t, (pid_t)now[RAW_PARENT]);
+	m->ignores = ignores_ends(now);
+	m->unwaited = !waits_for_children(t, (pid_t)now[RAW_PARENT]);
+	member_keep(m, now);
 	for (enum raw r = 0; r < RAW_COUNT; r++) {
 		if (is_counter(r)) {
-			if (now[r] != VALUE_ABSENT)
-				m->last[r] = now[r];
 			if (m->last[r] != VALUE_ABSENT)
 				add_to(&raw[r], m->last[r] - m->before[r]);
 		} else if (is_gauge(r)) {
@@ -322,7 +347,12 @@ static void member_measure(struct member *m, uint64_t raw[RAW_COUNT])
 {
 	uint64_t now[RAW_COUNT];
 
+	memcpy(now, m->last, sizeof(now));
 	(void)procfs_file_read(&m->files, FILE_STATUS, now);
+	if (m->unwaited) {
+		(void)procfs_file_read(&m->files, FILE_STAT, now);
+		member_keep(m, now);
+	}
 	for (enum raw r = 0; r < RAW_COUNT; r++)
 		if (is_gauge(r))
 			add_to(&raw[r], now[r]);
@@ -332,6 +362,8 @@ static void member_measure(struct member *m, uint64_t raw[RAW_COUNT])
 void procfs_tree_add(struct procfs_tree *t, bool gauges_only, uint64_t raw[RAW_COUNT])
 {
 	pthread_mutex_lock(&t->lock);
+	if (!gauges_only)
+		t->ignores = ignores_ends(raw);
 	for (size_t i = 0; i < t->count; i++) {
 		struct member *m = &t->member[i];
 

@@ -222,6 +222,59 @@ static void one_that_nobody_waits_for_keeps_its_numbers(void **state)
 	close(ready[1]);
 }
 
+static pid_t start_toucher(int go, int ready)
+{
+	pid_t pid = fork();
+	char byte = 0;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	alarm(60);
+	do {
+		touch_pages(PAGES);
+		if (write(ready, &byte, 1) != 1)
+			_exit(1);
+	} while (read(go, &byte, 1) == 1);
+	_exit(0);
+}
+
+/* Who ignores SIGCHLD gets nothing of its children, not even their times. */
+static void a_child_whose_end_is_ignored_keeps_its_numbers(void **state)
+{
+	struct reader_env real = { .proc_root = "/proc" };
+	uint64_t raw[RAW_COUNT] = { [RAW_IGNORED] = 1u << (SIGCHLD - 1) };
+	struct procfs_tree *t;
+	int go[2], ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(procfs_tree_open(&real, getpid(), &t), 0);
+	pid = start_toucher(go[0], ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	procfs_tree_update(t);
+	procfs_tree_add(t, false, raw);
+	assert_true(raw[RAW_MINFLT] >= PAGES);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	/* Between the boundaries, too: at the next one it is gone. */
+	procfs_tree_add(t, true, raw);
+	end(pid);
+	raw_clear(raw);
+	procfs_tree_add(t, false, raw);
+	assert_true(raw[RAW_MINFLT] >= 2 * PAGES);
+	procfs_tree_close(t);
+	signal(SIGCHLD, SIG_DFL);
+	close(go[0]);
+	close(go[1]);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 static void a_real_tree_is_followed_by_the_thread(void **state)
 {
 	struct reader_env real = { .proc_root = "/proc", .interval_ns = NSEC_PER_MSEC };
@@ -264,6 +317,7 @@ int main(void)
 		in_root(a_gauge_alone_leaves_the_counters),
 		in_root(a_number_that_comes_again_is_not_taken_for_the_same),
 		cmocka_unit_test(one_that_nobody_waits_for_keeps_its_numbers),
+		cmocka_unit_test(a_child_whose_end_is_ignored_keeps_its_numbers),
 		cmocka_unit_test(a_real_tree_is_followed_by_the_thread),
 	};
 
