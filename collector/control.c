@@ -59,7 +59,9 @@ struct control {
 	pthread_t thread;
 	bool running;
 	bool listening;
-	uint64_t lost; /* tokens for which there was no room */
+	uint64_t lost;  /* tokens for which there was no room */
+	struct job end; /* of the command */
+	bool end_due;   /* there was no room for it yet */
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
 };
@@ -251,6 +253,12 @@ static void post_token(struct control *c, const struct job *job)
 	c->lost++;
 }
 
+static void post_end(struct control *c)
+{
+	if (c->end_due && jobs_post(c->jobs, &c->end))
+		c->end_due = false;
+}
+
 /* The command's end; or the launcher's own, which leaves the status unknown. */
 static void read_launcher(struct control *c)
 {
@@ -279,8 +287,10 @@ static void read_launcher(struct control *c)
 			post_token(c, &job);
 		return;
 	}
-	if (jobs_post(c->jobs, &job))
-		epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->launcher, NULL);
+	epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->launcher, NULL);
+	c->end = job;
+	c->end_due = true;
+	post_end(c);
 }
 
 static void read_signal(struct control *c)
@@ -295,6 +305,7 @@ static void expire(struct control *c)
 {
 	uint64_t now = now_ns();
 
+	post_end(c);
 	if (c->spare < 0)
 		c->spare = sys_open("/dev/null", O_RDONLY, 0);
 	if (c->pending_count < PENDING_MAX)
@@ -322,7 +333,7 @@ static bool handle(struct control *c, uint64_t data)
 
 static bool needs_time(const struct control *c)
 {
-	return c->pending_count || c->spare < 0 || !c->listening;
+	return c->pending_count || c->spare < 0 || !c->listening || c->end_due;
 }
 
 static void *run(void *data)
