@@ -58,7 +58,7 @@ static void command_ended(struct session *s, const struct job *job)
 static bool end_claim(struct session *s, const struct process *p)
 {
 	return p->confirmed && s->consumer.blocked_since_ns &&
-	       s->consumer.blocked_by == p->as_named &&
+	       process_is_called(p, s->consumer.blocked_by) &&
 	       consumer_unblock(&s->consumer, now_ns(), true);
 }
 

@@ -49,6 +49,24 @@ static void record_start(struct session *s, struct process *p, const struct birt
 				     });
 }
 
+/* Without a pidfd, or where it cannot be watched, its end is looked for now and then. */
+static void watch_end(struct session *s, struct process *p)
+{
+	if (p->pidfd >= 0 && control_watch(s->control, p->pidfd, p->index) < 0)
+		p->pidfd = sys_close(p->pidfd);
+}
+
+/* What a process that cannot be looked at has in place of counters. */
+static const char *absence(int err, char room[READER_REASON_ROOM])
+{
+	if (err == 0 || err == -ESRCH || err == -ENOENT)
+		return "not counted: the process had ended before its counters could be opened";
+	snprintf(room, READER_REASON_ROOM, "not counted: the process could not be looked at: %s%s",
+		strerror(-err),
+		err == -EMFILE ? " in the collector; raise its limit (ulimit -n)" : "");
+	return room;
+}
+
 int members_add_first(struct session *s, const struct session_start *start, struct process **ret)
 {
 	struct process_facts facts;
@@ -78,14 +96,14 @@ void members_start_first(struct session *s, struct process *p, bool privileged)
 	for (size_t i = 0; privileged && i < s->sources.count; i++)
 		if (p->reader[i] && s->sources.source[i].ops->lost)
 			snapshot_give_up(s, p, i, READER_LOST_AT_EXEC);
-	control_watch(s->control, p->pidfd, p->index);
+	watch_end(s, p);
 }
 
 /* A process that is proven to be ours gets its own counters. */
 static struct process *join(struct session *s, pid_t pid, const struct process_facts *facts,
 	const char *how, uint64_t time_ns)
 {
-	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" };
+	char reasons[SOURCE_MAX][READER_REASON_ROOM] = { "" }, room[READER_REASON_ROOM];
 	struct reader_target target = session_target(s, pid, false);
 	struct birth birth = { .how = how, .time_ns = time_ns };
 	struct process *p;
@@ -103,14 +121,13 @@ static struct process *join(struct session *s, pid_t pid, const struct process_f
 	err = process_open(p, &s->sources, &target, reasons);
 	if (err < 0) {
 		p->confirmed = false;
-		birth.absent = "not counted: the process has already ended";
+		birth.absent = absence(err, room);
 	}
 	for (size_t i = 0; i < s->sources.count && !birth.absent; i++)
 		if (reasons[i][0])
 			birth.absent = reasons[i];
 	record_start(s, p, &birth);
-	if (p->pidfd >= 0)
-		control_watch(s->control, p->pidfd, p->index);
+	watch_end(s, p);
 	return p;
 }
 
@@ -138,9 +155,14 @@ static struct process *join_asking(struct session *s, const struct job *job)
 {
 	struct process_facts facts;
 	struct process *p;
+	int err = process_facts(job->pid, &facts);
 
-	if (process_facts(job->pid, &facts) < 0)
+	if (err < 0) {
+		if (err != -ESRCH && err != -ENOENT)
+			session_note(s, NULL, "process %d is not measured: %s", (int)job->pid,
+				strerror(-err));
 		return NULL;
+	}
 	p = join(s, job->pid, &facts, calibrate_is(s, job->pid) ? "calibration" : "exec", now_ns());
 	/* What was opened meanwhile counts somebody else. */
 	if (p && has_left(job->fd)) {
@@ -224,26 +246,29 @@ struct thread *members_thread(struct session *s, struct process *p, pid_t tid)
  * as_named may be a thread: in a forked child whose other threads mark first
  * they take their own number for the process's.
  */
-static struct process *adopt_confirmed(struct session *s, pid_t as_named, uint64_t time_ns)
+static int adopt_confirmed(
+	struct session *s, pid_t as_named, uint64_t time_ns, struct process **ret)
 {
 	struct process_facts facts;
 	struct process *p;
-	pid_t pid;
+	int err = process_facts(as_named, &facts);
+	pid_t pid = err < 0 ? 0 : facts.tgid;
 
-	if (process_facts(as_named, &facts) < 0)
-		return NULL;
-	pid = facts.tgid;
+	if (err < 0)
+		return err;
 	p = pid == as_named ? NULL : process_find_pid(&s->processes, pid);
 	if (!p) {
-		if (pid != as_named && process_facts(pid, &facts) < 0)
-			return NULL;
-		if (facts.inner != pid || !process_maps_ring(pid, &s->shared))
-			return NULL;
+		err = pid == as_named ? 0 : process_facts(pid, &facts);
+		if (err == 0 && facts.inner == pid)
+			err = process_maps_ring(pid, &s->shared);
+		if (err <= 0)
+			return err;
 		p = join(s, pid, &facts, "fork", time_ns);
 	}
 	if (p && pid != as_named)
 		p->alias = as_named;
-	return p;
+	*ret = p;
+	return 0;
 }
 
 /* The one that has been silent for the longest makes room for another. */
@@ -267,7 +292,9 @@ static void limit_strangers(struct session *s)
 
 struct process *members_adopt(struct session *s, pid_t as_named, uint64_t time_ns)
 {
-	struct process *p = adopt_confirmed(s, as_named, time_ns);
+	char room[READER_REASON_ROOM];
+	struct process *p = NULL;
+	int err = adopt_confirmed(s, as_named, time_ns, &p);
 
 	if (p)
 		return p;
@@ -281,8 +308,7 @@ struct process *members_adopt(struct session *s, pid_t as_named, uint64_t time_n
 		&(struct birth){
 			.how = "fork",
 			.time_ns = time_ns,
-			.absent =
-				"not counted: the process had ended before its counters could be opened",
+			.absent = absence(err, room),
 		});
 	return p;
 }
@@ -309,8 +335,11 @@ void members_bury(struct session *s, struct process *p)
 	if (p->confirmed && !p->ended)
 		exit.snapshot = snapshot_of(s, p);
 	recorder_exit(s->recorder, &exit);
-	if (p->confirmed && !p->replaced)
+	if (p->confirmed && !p->replaced) {
 		consumer_bury(&s->consumer, p->as_named);
+		if (p->alias)
+			consumer_bury(&s->consumer, p->alias);
+	}
 	process_remove(&s->processes, p);
 }
 

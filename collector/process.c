@@ -9,10 +9,12 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
-#include "recorder.h"
-
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "readers/process_stat.h"
+#include "recorder.h"
+
+#define PROC "/proc"
 
 /* linux/pidfd.h of 6.15; the kernel fills in what it knows and says so in the mask. */
 struct pidfd_info {
@@ -30,7 +32,7 @@ static FILE *open_proc(pid_t pid, const char *file)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	snprintf(path, sizeof(path), PROC "/%d/%s", pid, file);
 	return fopen(path, "re");
 }
 
@@ -75,7 +77,7 @@ int process_facts(pid_t pid, struct process_facts *ret)
 	return 0;
 }
 
-bool process_maps_ring(pid_t pid, const struct shared *shared)
+int process_maps_ring(pid_t pid, const struct shared *shared)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -84,7 +86,7 @@ bool process_maps_ring(pid_t pid, const struct shared *shared)
 
 	f = open_proc(pid, "maps");
 	if (!f)
-		return false;
+		return -errno;
 	/* Whole lines: the rest of a long one could look like another. */
 	while (!found && getline(&line, &room, f) > 0) {
 		unsigned major_, minor_;
@@ -107,13 +109,15 @@ static void swap_to_front(const struct process_table *t, size_t i)
 	t->live[0] = p;
 }
 
+bool process_is_called(const struct process *p, pid_t as_named)
+{
+	return as_named > 0 && (p->as_named == as_named || p->alias == as_named);
+}
+
 struct process *process_find(const struct process_table *t, pid_t as_named)
 {
-	if (as_named <= 0)
-		return NULL;
 	for (size_t i = 0; i < t->count; i++)
-		if (!t->live[i]->replaced &&
-			(t->live[i]->as_named == as_named || t->live[i]->alias == as_named)) {
+		if (!t->live[i]->replaced && process_is_called(t->live[i], as_named)) {
 			swap_to_front(t, i);
 			return t->live[0];
 		}
@@ -153,34 +157,26 @@ struct process *process_add(struct process_table *t)
 /* When it was started, in clock ticks.  -ESRCH: it is gone, or nothing but a zombie. */
 static int read_start(pid_t pid, uint64_t *ret)
 {
-	char line[2048], state;
-	const char *after;
-	bool ok;
-	FILE *f;
+	struct process_stat stat;
+	int err = process_stat_read(PROC, pid, &stat);
 
-	f = open_proc(pid, "stat");
-	if (!f)
-		return -ESRCH;
-	ok = fgets(line, sizeof(line), f) != NULL;
-	fclose(f);
-	/* The name may itself contain ')', so the fields start after the last one. */
-	after = ok ? strrchr(line, ')') : NULL;
-	if (!after || sscanf(after + 1,
-			      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			      "%*d %*d %" SCNu64,
-			      &state, ret) != 2)
-		return -ESRCH;
-	return state == 'Z' || state == 'X' ? -ESRCH : 0;
+	if (err < 0)
+		return err;
+	*ret = stat.started;
+	return process_stat_is_dead(&stat) ? -ESRCH : 0;
 }
 
 int process_open(struct process *p, struct source_list *sources, const struct reader_target *target,
 	char (*ret_reasons)[READER_REASON_ROOM])
 {
+	int err;
+
 	/* Without a pidfd its end is looked for now and then. */
 	p->pidfd = sys_pidfd_open(p->pid);
-	if (p->pidfd == -ESRCH || read_start(p->pid, &p->started) < 0) {
+	err = p->pidfd == -ESRCH ? -ESRCH : read_start(p->pid, &p->started);
+	if (err < 0) {
 		p->pidfd = sys_close(p->pidfd);
-		return -ESRCH;
+		return err;
 	}
 	p->pidfd = MAX(p->pidfd, -1);
 	for (size_t i = 0; i < sources->count; i++) {
@@ -227,20 +223,21 @@ bool process_has_ended(const struct process *p)
 {
 	struct pollfd poll_end = { .fd = p->pidfd, .events = POLLIN };
 	uint64_t started;
+	int err;
 
 	if (p->pidfd >= 0)
 		return poll(&poll_end, 1, 0) > 0;
-	return read_start(p->pid, &started) < 0 || started != p->started;
+	err = read_start(p->pid, &started);
+	return err == -ESRCH || (err == 0 && started != p->started);
 }
 
 /* On the clock that markers have, which does not count the machine's sleep. */
 static uint64_t ticks_to_monotonic(uint64_t ticks)
 {
-	uint64_t boot = ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 	struct timespec since_boot;
 
 	clock_gettime(CLOCK_BOOTTIME, &since_boot);
-	return saturating_sub(boot + now_ns(), timespec_ns(&since_boot));
+	return saturating_sub(ticks_ns(ticks) + now_ns(), timespec_ns(&since_boot));
 }
 
 bool process_is_replaced(struct process *p, uint64_t time_ns)
@@ -254,40 +251,29 @@ bool process_is_replaced(struct process *p, uint64_t time_ns)
 	return true;
 }
 
-static uint64_t ticks_us(uint64_t ticks)
+/* Who may not look into a process reads 0 for its status. */
+static bool may_see_status(pid_t pid)
 {
-	return ticks * 1000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	char path[64], target[8];
+
+	snprintf(path, sizeof(path), PROC "/%d/exe", pid);
+	/* The same question: without that right it is EACCES, of a zombie ENOENT. */
+	return readlink(path, target, sizeof(target)) >= 0 || errno == ENOENT;
 }
 
 /* While it is a zombie; afterwards its parent has taken the file away. */
-static bool read_zombie(pid_t pid, struct process_end *end)
+static bool read_zombie(const struct process *p, struct process_end *end)
 {
-	uint64_t user, system, child_user, child_system;
-	char line[2048], state;
-	const char *after;
-	int status;
-	bool ok;
-	FILE *f;
+	struct process_stat stat;
 
-	f = open_proc(pid, "stat");
-	if (!f)
+	if (process_stat_read(PROC, p->pid, &stat) < 0 || stat.state != 'Z' ||
+		(p->started && stat.started != p->started))
 		return false;
-	ok = fgets(line, sizeof(line), f) != NULL;
-	fclose(f);
-	/* The name may itself contain ')', so the fields start after the last one. */
-	after = ok ? strrchr(line, ')') : NULL;
-	if (!after || sscanf(after + 1,
-			      " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-			      " %" SCNu64 " %" SCNu64,
-			      &state, &user, &system, &child_user, &child_system) != 5)
+	end->user_us = ticks_ns(stat.user + stat.children_user) / NSEC_PER_USEC;
+	end->system_us = ticks_ns(stat.system + stat.children_system) / NSEC_PER_USEC;
+	if (!may_see_status(p->pid))
 		return false;
-	/* The exit status is the last field, 0 for who may not see it. */
-	after = strrchr(line, ' ');
-	if (state != 'Z' || !after || sscanf(after, "%d", &status) != 1)
-		return false;
-	end->user_us = ticks_us(user + child_user);
-	end->system_us = ticks_us(system + child_system);
-	end->status = status;
+	end->status = stat.status;
 	return true;
 }
 
@@ -298,7 +284,7 @@ struct process_end process_end_of(const struct process *p)
 	};
 	struct pidfd_info info = { .mask = PIDFD_INFO_HAS_EXIT };
 
-	if (read_zombie(p->pid, &end))
+	if (read_zombie(p, &end))
 		return end;
 	if (p->pidfd >= 0 && ioctl(p->pidfd, PIDFD_ASK_INFO, &info) == 0 &&
 		(info.mask & PIDFD_INFO_HAS_EXIT))

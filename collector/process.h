@@ -60,8 +60,11 @@ struct process_facts {
 
 int process_facts(pid_t pid, struct process_facts *ret);
 
-/* Does this process map the session's ring? */
-bool process_maps_ring(pid_t pid, const struct shared *shared);
+/* Does this process map the session's ring?  1, 0, or -errno. */
+int process_maps_ring(pid_t pid, const struct shared *shared);
+
+/* Do its records, or those of one of its threads, carry that number? */
+bool process_is_called(const struct process *p, pid_t as_named);
 
 /* By the number its records carry.  NULL: unknown. */
 struct process *process_find(const struct process_table *t, pid_t as_named);
@@ -73,7 +76,7 @@ struct process *process_add(struct process_table *t);
 /*
  * Opens a pidfd and the readers that have one instance a process.  A reader
  * that fails is left out, with its reason in ret_reasons.  -ESRCH: the process
- * has ended.
+ * has ended; else it could not be asked when it was started.
  */
 int process_open(struct process *p, struct source_list *sources, const struct reader_target *target,
 	char (*ret_reasons)[READER_REASON_ROOM]);

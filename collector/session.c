@@ -227,8 +227,9 @@ static int open_readers(
 
 	/* perf first: it needs the most descriptors, and no other can stand in for it. */
 	err = process_open(p, &s->sources, &target, reasons);
-	if (err == -ESRCH) {
-		snprintf(ret_error, SESSION_ERROR_ROOM, "the program has already ended");
+	if (err < 0) {
+		snprintf(ret_error, SESSION_ERROR_ROOM, "%s",
+			err == -ESRCH ? "the program has already ended" : strerror(-err));
 		return err;
 	}
 	open_shared_readers(s, &target, reasons);

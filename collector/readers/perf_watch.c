@@ -11,6 +11,7 @@
 
 #include "internal/sys.h"
 #include "internal/util.h"
+#include "readers/process_stat.h"
 #include "readers/textfile.h"
 
 /* PF_EXITING of the kernel, in /proc/PID/stat. */
@@ -43,25 +44,15 @@ struct perf_watch {
 
 static int state_read(const struct perf_watch *w, struct state *ret)
 {
-	unsigned long long user, system, born;
-	char text[1024], letter, *name_end;
-	unsigned flags;
-	int err;
+	struct process_stat stat;
+	int err = process_stat_read(w->env->proc_root, w->pid, &stat);
 
-	err = textfile_read(text, sizeof(text), "%s/%d/stat", w->env->proc_root, (int)w->pid);
 	if (err < 0)
-		return err == -ENOENT ? -ESRCH : err;
-	/* comm may itself contain ')', so the fields start after the last one. */
-	name_end = strrchr(text, ')');
-	if (!name_end || sscanf(name_end,
-				 ") %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d "
-				 "%*d %*d %*d %*d %llu",
-				 &letter, &flags, &user, &system, &born) != 5)
-		return -EINVAL;
+		return err;
 	*ret = (struct state){
-		.born = born,
-		.ran_ns = (user + system) * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK)),
-		.ending = letter == 'Z' || letter == 'X' || flags & FLAG_EXITING,
+		.born = stat.started,
+		.ran_ns = ticks_ns(stat.user + stat.system),
+		.ending = process_stat_is_dead(&stat) || stat.flags & FLAG_EXITING,
 	};
 	return 0;
 }

@@ -3,15 +3,20 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "internal/util.h"
 #include "process.h"
 #include "recorder.h"
+#include "support/proc.h"
+
+#define NOBODY 65534
 
 static struct process_table table;
 static struct source_list sources;
@@ -29,6 +34,7 @@ static pid_t start_child(int status)
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		alarm(60);
 		if (status < 0)
 			pause();
 		_exit(status);
@@ -146,6 +152,74 @@ static void status_of_a_zombie_and_of_one_that_was_reaped(void **state)
 	assert_int_equal(process_end_of(p).status, RECORD_STATUS_UNKNOWN);
 }
 
+/* A pid that came again has another's status. */
+static void status_is_that_of_the_process_itself(void **state)
+{
+	pid_t pid = start_child(42);
+	struct process *p;
+	siginfo_t info;
+
+	(void)state;
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	p = process_add(&table);
+	p->pid = pid;
+	p->started = 1;
+	assert_int_equal(process_end_of(p).status, RECORD_STATUS_UNKNOWN);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* The kernel shows 0 to whoever may not look into the process. */
+static void status_that_may_not_be_seen_is_unknown(void **state)
+{
+	struct process *p = process_add(&table);
+	siginfo_t info;
+	pid_t viewer;
+	int status;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip_because("only root can become another user");
+	p->pid = start_child(42);
+	assert_int_equal(waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT), 0);
+	viewer = fork();
+	if (viewer == 0)
+		_exit(setgid(NOBODY) < 0 || setuid(NOBODY) < 0 ||
+			process_end_of(p).status != RECORD_STATUS_UNKNOWN);
+	assert_int_equal(waitpid(viewer, &status, 0), viewer);
+	assert_int_equal(status, 0);
+	assert_int_equal(waitpid(p->pid, NULL, 0), p->pid);
+}
+
+/* No descriptor is left to look with: that says nothing of the process. */
+static void who_cannot_be_looked_at_has_not_ended(void **state)
+{
+	struct rlimit before, none;
+	pid_t pid = start_child(-1);
+	struct process *p = open_process(pid), *q;
+	struct shared shared = { .ring_inode = 1 };
+	bool ended, opened;
+	int facts, maps;
+
+	(void)state;
+	close(p->pidfd);
+	p->pidfd = -1;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ended = process_has_ended(p);
+	maps = process_maps_ring(pid, &shared);
+	facts = process_facts(pid, &(struct process_facts){ 0 });
+	q = process_add(&table);
+	q->pid = pid;
+	opened = process_open(q, &sources, &(struct reader_target){ .pid = pid }, NULL) == -EMFILE;
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_false(ended);
+	assert_int_equal(maps, -EMFILE);
+	assert_int_equal(facts, -EMFILE);
+	assert_true(opened);
+	end_child(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +229,9 @@ int main(void)
 		cmocka_unit_test_teardown(dead_process_is_not_opened, tear_down),
 		cmocka_unit_test_teardown(pid_that_came_again_is_someone_else, tear_down),
 		cmocka_unit_test_teardown(status_of_a_zombie_and_of_one_that_was_reaped, tear_down),
+		cmocka_unit_test_teardown(status_is_that_of_the_process_itself, tear_down),
+		cmocka_unit_test_teardown(status_that_may_not_be_seen_is_unknown, tear_down),
+		cmocka_unit_test_teardown(who_cannot_be_looked_at_has_not_ended, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
