@@ -30,6 +30,8 @@ struct sampling {
 	uint64_t due_ns;
 	unsigned slow; /* how often in a row it took too long to be read at every tick */
 	bool told;
+	size_t next; /* whose turn it is, where there are too many processes */
+	bool crowd_told;
 };
 
 struct session {

@@ -9,7 +9,7 @@
 /* That many times one after the other make a reader a slow one. */
 #define SLOW_SAMPLES 20
 
-/* Processes whose gauges are sampled between boundaries. */
+/* Processes whose gauges are sampled at one tick between boundaries. */
 #define SAMPLE_PROCESSES 64
 
 size_t snapshot_values(const struct source_list *sources)
@@ -137,17 +137,33 @@ static void sample_one(struct session *s, const struct process *p, size_t index,
 			source->ops->name, s->values, &source->metrics);
 }
 
-static void sample_source(struct session *s, size_t index, uint64_t now)
+static void sample_processes(struct session *s, size_t index, uint64_t now)
+{
+	struct sampling *sampling = &s->sampling[index];
+	size_t count = s->processes.count, turns = MIN(count, (size_t)SAMPLE_PROCESSES);
+
+	for (size_t i = 0; i < turns; i++)
+		sample_one(s, s->processes.live[(sampling->next + i) % count], index, now);
+	sampling->next = count ? (sampling->next + turns) % count : 0;
+	if (turns == count || sampling->crowd_told)
+		return;
+	sampling->crowd_told = true;
+	session_note(s, NULL,
+		"%s: the gauges of more than %d processes are sampled in turn: what rises for a "
+		"moment may be missed",
+		s->sources.source[index].ops->name, SAMPLE_PROCESSES);
+}
+
+static void sample_source(struct session *s, size_t index)
 {
 	const struct source *source = &s->sources.source[index];
 	struct sampling *sampling = &s->sampling[index];
-	uint64_t interval = s->config->interval_ns, cost;
+	uint64_t interval = s->config->interval_ns, now = now_ns(), cost;
 
-	if (!source->ops->per_process)
-		sample_one(s, NULL, index, now);
+	if (source->ops->per_process)
+		sample_processes(s, index, now);
 	else
-		for (size_t i = 0; i < MIN(s->processes.count, (size_t)SAMPLE_PROCESSES); i++)
-			sample_one(s, s->processes.live[i], index, now);
+		sample_one(s, NULL, index, now);
 
 	cost = now_ns() - now;
 	sampling->due_ns = now + MAX(interval, cost * SAMPLE_SHARE);
@@ -174,7 +190,7 @@ uint64_t snapshot_sample(struct session *s, uint64_t now)
 		if (!source->present || !source->gauges)
 			continue;
 		if (s->sampling[i].due_ns <= now)
-			sample_source(s, i, now);
+			sample_source(s, i);
 		next = MIN(next, s->sampling[i].due_ns);
 	}
 	return next;
@@ -186,17 +202,24 @@ void snapshot_give_up(struct session *s, struct process *p, size_t source, const
 	session_note(s, p, "%s", reason);
 }
 
+static void keep_alive(
+	struct session *s, const struct process *p, const struct source *source, struct reader *r)
+{
+	const char *note = r && source->ops->keep_alive ? source->ops->keep_alive(r) : NULL;
+
+	if (note)
+		session_note(s, p, "%s: %s", source->ops->name, note);
+}
+
 void snapshot_keep_alive(struct session *s)
 {
 	for (size_t i = 0; i < s->sources.count; i++) {
 		const struct source *source = &s->sources.source[i];
-		const char *note;
 
-		if (!source->shared || !source->ops->keep_alive)
-			continue;
-		note = source->ops->keep_alive(source->shared);
-		if (note)
-			session_note(s, NULL, "%s: %s", source->ops->name, note);
+		keep_alive(s, NULL, source, source->shared);
+		for (size_t k = 0; k < s->processes.count; k++)
+			keep_alive(
+				s, s->processes.live[k], source, s->processes.live[k]->reader[i]);
 	}
 }
 

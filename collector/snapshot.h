@@ -57,7 +57,7 @@ size_t snapshot_values(const struct source_list *sources);
 /* From now on the process's values of that reader are absent, and a note says why. */
 void snapshot_give_up(struct session *s, struct process *p, size_t source, const char *reason);
 
-/* Lets the readers of the session read what would be lost otherwise. */
+/* Lets the readers read what would be lost otherwise, and notes what they have to say. */
 void snapshot_keep_alive(struct session *s);
 
 /* Asks the readers of each process whether their counters were taken away. */

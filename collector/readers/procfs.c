@@ -240,6 +240,13 @@ static int procfs_sample(struct reader *r, uint64_t *ret_values)
 	return 0;
 }
 
+static const char *procfs_keep_alive(struct reader *r)
+{
+	struct procfs *p = (struct procfs *)r;
+
+	return p->tree ? procfs_tree_shortfall(p->tree) : NULL;
+}
+
 static int procfs_probe(const struct reader_env *env, char ret_reason[READER_REASON_ROOM])
 {
 	int fd = procfs_file_open(env->proc_root, FILE_MEMINFO, 0);
@@ -439,5 +446,6 @@ const struct reader_ops procfs_reader = {
 	.describe = procfs_describe,
 	.read = procfs_read,
 	.sample = procfs_sample,
+	.keep_alive = procfs_keep_alive,
 	.close = procfs_close,
 };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,15 @@
 /* Processes of a tree that are followed. */
 #define MEMBERS_MAX 256
 
+#define STRING_OF(x) #x
+#define STRING(x)    STRING_OF(x)
+
 /* The thread takes at most this part of the time of one CPU for each of its tasks. */
 #define SHARE 100
+
+/* Looking for new processes less often than that is worth a note. */
+#define SELDOM_NS  (250 * NSEC_PER_MSEC)
+#define SLOW_LOOKS 3
 
 struct member {
 	pid_t pid;
@@ -47,6 +55,8 @@ struct procfs_tree {
 	size_t count;
 	uint64_t past[RAW_COUNT]; /* of those that ended, modulo 2^64 */
 	uint64_t pss;
+	bool full; /* a process found no place */
+	bool told_full;
 	uint64_t boundaries; /* a size that was read across one is nobody's */
 };
 
@@ -192,8 +202,10 @@ static void member_add(struct procfs_tree *t, pid_t pid)
 {
 	struct member m = { .pid = pid }, *grown;
 
-	if (t->count == MEMBERS_MAX)
+	if (t->count == MEMBERS_MAX) {
+		t->full = true;
 		return;
+	}
 	grown = reallocarray(t->member, t->count + 1, sizeof(*grown));
 	if (!grown)
 		return;
@@ -445,6 +457,8 @@ static struct {
 	struct procfs_tree *trees;
 	uint64_t round;
 	bool running;
+	bool told_seldom;
+	_Atomic bool seldom; /* finding processes takes too long to be done often */
 } follower = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void tree_free(struct procfs_tree *t)
@@ -508,11 +522,12 @@ static void measure_all(void)
 static struct {
 	void (*run)(void);
 	uint64_t due_ns;
+	unsigned slow; /* how often in a row */
 } tasks[] = { { .run = update_all }, { .run = measure_all } };
 
 static uint64_t tasks_run(void)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = UINT64_MAX, pause;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tasks) && follower.trees; i++) {
 		uint64_t interval = follower.trees->interval_ns, begin = now_ns(), end;
@@ -521,7 +536,12 @@ static uint64_t tasks_run(void)
 			follower.round++;
 			tasks[i].run();
 			end = now_ns();
-			tasks[i].due_ns = end + MAX(interval, (end - begin) * SHARE);
+			pause = (end - begin) * SHARE;
+			tasks[i].due_ns = end + MAX(interval, pause);
+			/* Once may be the machine's doing. */
+			tasks[i].slow = pause > MAX(interval, SELDOM_NS) ? tasks[i].slow + 1 : 0;
+			if (i == 0 && tasks[i].slow == SLOW_LOOKS)
+				follower.seldom = true;
 		}
 		next = MIN(next, tasks[i].due_ns);
 	}
@@ -615,6 +635,24 @@ int procfs_tree_open(const struct reader_env *env, pid_t pid, struct procfs_tree
 	}
 	*ret = t;
 	return 0;
+}
+
+const char *procfs_tree_shortfall(struct procfs_tree *t)
+{
+	bool full;
+
+	pthread_mutex_lock(&t->lock);
+	full = t->full && !t->told_full;
+	t->told_full |= full;
+	pthread_mutex_unlock(&t->lock);
+	if (full)
+		return "more than " STRING(MEMBERS_MAX) " processes at once were started by this "
+							"one: its values lack those beyond";
+	if (!atomic_exchange(&follower.seldom, false) || follower.told_seldom)
+		return NULL;
+	follower.told_seldom = true;
+	return "there are so many processes that new ones are looked for only a few times a "
+	       "second: what they use until then is missing";
 }
 
 struct procfs_tree *procfs_tree_close(struct procfs_tree *t)

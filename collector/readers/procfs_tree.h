@@ -39,6 +39,9 @@ void procfs_tree_add(struct procfs_tree *t, bool gauges_only, uint64_t raw[RAW_C
  */
 uint64_t procfs_tree_take_pss(struct procfs_tree *t);
 
+/* What makes the values too low from now on, told once; or NULL.  One thread alone. */
+const char *procfs_tree_shortfall(struct procfs_tree *t);
+
 /* Takes NULL, returns NULL; what the thread is busy with is freed when it is done. */
 struct procfs_tree *procfs_tree_close(struct procfs_tree *t);
 

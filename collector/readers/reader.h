@@ -108,9 +108,9 @@ struct reader_ops {
 
 	/*
 	 * Reads what must be read now and then lest it be lost, as a counter
-	 * that begins anew.  Called every 100 ms or so between boundaries, for
-	 * an instance of the session.  Returns what the recording must note
-	 * once, or NULL; it holds until the next call.  May be NULL.
+	 * that begins anew.  Called every 100 ms or so between boundaries.
+	 * Returns what the recording must note once, or NULL; it holds until the
+	 * next call.  May be NULL.
 	 */
 	const char *(*keep_alive)(struct reader *r);
 

@@ -147,6 +147,22 @@ static void a_number_that_comes_again_is_not_taken_for_the_same(void **state)
 	procfs_tree_close(t);
 }
 
+static void more_than_there_is_room_for_is_told_once(void **state)
+{
+	struct procfs_tree *t;
+
+	(void)state;
+	for (unsigned pid = 1000; pid < 1256; pid++)
+		write_stat((struct stat_line){ pid, 10, 1, 0, 0, LATER });
+	t = open_tree();
+	assert_null(procfs_tree_shortfall(t));
+	write_stat((struct stat_line){ 1256, 10, 1, 0, 0, LATER });
+	procfs_tree_update(t);
+	assert_non_null(strstr(procfs_tree_shortfall(t), "more than 256 processes"));
+	assert_null(procfs_tree_shortfall(t));
+	procfs_tree_close(t);
+}
+
 static void touch_pages(size_t count)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -316,6 +332,7 @@ int main(void)
 		in_root(what_was_used_before_is_left_out),
 		in_root(a_gauge_alone_leaves_the_counters),
 		in_root(a_number_that_comes_again_is_not_taken_for_the_same),
+		in_root(more_than_there_is_room_for_is_told_once),
 		cmocka_unit_test(one_that_nobody_waits_for_keeps_its_numbers),
 		cmocka_unit_test(a_child_whose_end_is_ignored_keeps_its_numbers),
 		cmocka_unit_test(a_real_tree_is_followed_by_the_thread),
