@@ -96,7 +96,10 @@ size_t consumer_take(struct consumer *c, uint64_t now_ns, struct taken *batch)
 		switch (look) {
 		case LOOK_EMPTY: return count;
 		case LOOK_RECORD: copy_record(c, position, &batch[count++]); break;
-		case LOOK_SKIP: c->skipped += count == 0; break;
+		case LOOK_SKIP:
+			c->skipped += count == 0;
+			c->holds_retired |= ring_kind_of(state) == RING_RETIRED;
+			break;
 		case LOOK_BLOCKED: note_blocked(c, position, state, now_ns); return count;
 		case LOOK_INVALID:
 			ring_free(ring_slot(c->ring, c->records, position), c->records, position);
@@ -170,21 +173,36 @@ bool consumer_unblock(struct consumer *c, uint64_t now_ns, bool owner_is_dead)
 		return false;
 	/* A late owner counts its own marker as revoked; a dead one cannot. */
 	c->retired += owner_is_dead;
+	c->holds_retired |= !owner_is_dead;
 	c->tail++;
 	return true;
 }
 
+/* True if the slot stays retired, for somebody else. */
+static bool bury_slot(struct consumer *c, struct jphase_record *rec, pid_t pid)
+{
+	uint64_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
+
+	if (ring_kind_of(state) != RING_RETIRED)
+		return false;
+	if (ring_pid_of(state) != pid)
+		return true;
+	ring_return_retired(rec, c->records, pid);
+	c->retired++;
+	return false;
+}
+
+/* Where the tail has passed no retired slot, only those before it can hold one. */
 void consumer_bury(struct consumer *c, pid_t pid)
 {
-	for (uint32_t i = 0; i < c->records; i++) {
-		struct jphase_record *rec = &c->ring->record[i];
-		uint64_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&c->ring->head, memory_order_relaxed);
+	int64_t ahead = MAX(ring_distance(head, c->tail), (int64_t)0);
+	uint32_t left = c->holds_retired ? c->records : (uint32_t)MIN(ahead, (int64_t)c->records);
+	bool others = false;
 
-		if (ring_kind_of(state) != RING_RETIRED || ring_pid_of(state) != pid)
-			continue;
-		ring_return_retired(rec, c->records, pid);
-		c->retired++;
-	}
+	for (uint64_t position = c->tail; left; left--, position++)
+		others |= bury_slot(c, ring_slot(c->ring, c->records, position), pid);
+	c->holds_retired = others;
 }
 
 /* The counters are in shared memory: one that runs backwards is not believed. */

@@ -35,8 +35,9 @@ struct consumer {
 	pid_t blocked_by;
 	uint64_t dropped; /* as last seen in the ring's header */
 	uint64_t revoked;
-	uint64_t retired; /* claims taken back so far */
-	uint64_t invalid; /* records of an impossible state so far */
+	bool holds_retired; /* the tail has passed a slot that may be retired still */
+	uint64_t retired;   /* claims taken back since the losses were taken */
+	uint64_t invalid;   /* records of an impossible state since then */
 };
 
 void consumer_init(struct consumer *c, struct jphase_ring *ring, uint32_t records);
@@ -65,7 +66,7 @@ bool consumer_has_work(const struct consumer *c);
  */
 bool consumer_unblock(struct consumer *c, uint64_t now_ns, bool owner_is_dead);
 
-/* Gives back the slots that a dead process left claimed or retired. */
+/* Gives back the slots that are retired for a dead process. */
 void consumer_bury(struct consumer *c, pid_t pid);
 
 /* Markers lost since the last call, by kind. */

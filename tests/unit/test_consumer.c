@@ -278,6 +278,27 @@ static void slots_of_a_dead_process_are_given_back(void **state)
 	}
 }
 
+/* Most processes leave none, and a large ring takes milliseconds to be looked through. */
+static void only_what_can_be_retired_is_looked_at_when_a_process_ends(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t left;
+
+	for (uint64_t id = 1; id <= 10; id++)
+		emit(f, id);
+	take_all_ids(f, 1, 10);
+	/* Behind the tail, where none was seen: it would be given back if it were looked at. */
+	slot(f, 3)->state = ring_state(RING_RETIRED, PID, 3 + RECORDS);
+	consumer_bury(&f->consumer, PID);
+	assert_int_equal(consumer_take_losses(&f->consumer).claims, 0);
+	ring_return_retired(slot(f, 3), RECORDS, PID);
+	/* Before it, and retired by the owner itself. */
+	left = claim(f);
+	assert_true(ring_retire(slot(f, left), PID, left));
+	consumer_bury(&f->consumer, PID);
+	assert_int_equal(consumer_take_losses(&f->consumer).claims, 1);
+}
+
 static void waiter_is_told_by_the_position(void **state)
 {
 	struct fixture *f = *state;
@@ -419,6 +440,9 @@ int main(void)
 			tear_down),
 		cmocka_unit_test_setup_teardown(
 			slots_of_a_dead_process_are_given_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			only_what_can_be_retired_is_looked_at_when_a_process_ends, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			claim_retired_by_its_owner_holds_nobody_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
