@@ -380,9 +380,9 @@ static void mismatches_are_repaired_and_counted(void **state)
 		assert_int_equal(m.child.code, 0);
 		run = &m.model->runs[0];
 		/* Its own end comes when it is closed already. */
-		assert_int_equal(run->regions_stray, 2);
-		assert_int_equal(run->regions_crossed, 2);
-		assert_int_equal(run->regions_unclosed, 2);
+		assert_int_equal(run->repairs[REPAIR_STRAY].count, 2);
+		assert_int_equal(run->repairs[REPAIR_CROSSED].count, 2);
+		assert_int_equal(run->repairs[REPAIR_UNCLOSED].count, 2);
 		for (size_t k = 0; k < ARRAY_SIZE(repaired); k++)
 			assert_true(region_at(&m, repaired[k])->repaired);
 		for (size_t k = 0; k < m.model->region_count; k++) {
