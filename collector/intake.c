@@ -190,6 +190,8 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 {
 	const struct jphase_record *rec = &s->batch[index].record;
 	struct process *p = b->item[index].process;
+	/* What the kernel sampled it did in time. */
+	bool unwaited = b->unwaited && !b->item[index].sampled;
 
 	count_marker(s, p, rec->kind);
 	if (rec->kind == JPHASE_NOTICE) {
@@ -208,7 +210,7 @@ static void record_one(struct session *s, const struct batch *b, size_t index, u
 				     .name = rec->name,
 				     .value = rec->value,
 				     .id = rec->id,
-				     .flags = rec->flags | (b->unwaited ? JPHASE_FLAG_UNWAITED : 0),
+				     .flags = rec->flags | (unwaited ? JPHASE_FLAG_UNWAITED : 0),
 				     .took_ns = rec->took_ns,
 				     .done_ns = done_ns,
 				     .snapshot = snapshot_number(s, b, index),

@@ -283,10 +283,24 @@ static bool publish(
 /* What needs no counters can lie in the ring until somebody looks, or a quarter is full. */
 static bool is_urgent(const struct jphase_record *rec, uint64_t position)
 {
-	return rec->kind == JPHASE_PHASE ||
-	       (is_region((enum jphase_kind)rec->kind) && shim.regions &&
-		       !is_sampled((enum jphase_kind)rec->kind)) ||
-	       (position & (shim.records / 4 - 1)) == 0;
+	enum jphase_kind kind = (enum jphase_kind)rec->kind;
+	uint32_t step = MIN(shim.records / 4, is_sampled(kind) ? JPHASE_SAMPLES_AHEAD / 2 : ~0u);
+
+	return kind == JPHASE_PHASE || (is_region(kind) && shim.regions && !is_sampled(kind)) ||
+	       (position & (step - 1)) == 0;
+}
+
+/*
+ * Would further samples outrun the collector, and with it the kernel's buffer?
+ * At an end, since what comes after its sample is in none of its region's counts.
+ */
+static bool outruns(const struct jphase_record *rec, uint64_t position)
+{
+	uint64_t ahead = MIN(shim.records / 2, (uint32_t)JPHASE_SAMPLES_AHEAD);
+
+	return rec->kind == JPHASE_END && is_sampled(JPHASE_END) && position >= ahead &&
+	       ring_is_pending(ring_slot(shim.ring, shim.records, position - ahead),
+		       (position - ahead) & RING_POSITION_MASK);
 }
 
 /* Longer than a marker lasts, and a handler that interrupts it. */
@@ -315,7 +329,7 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 	bool nested = is_interrupted(outer, here, prepared->clock_ns);
 	bool inside_claim = nested && self.open;
 	uint64_t claimed = self.claimed;
-	bool waits = wait_ns && !(nested && is_blocking()) && !is_stalled();
+	bool may_wait = !(nested && is_blocking()) && !is_stalled(), waits = wait_ns && may_wait;
 	bool for_space = waits && !nested && !(prepared->flags & JPHASE_FLAG_SIGNAL);
 	uint64_t position, took;
 
@@ -330,6 +344,10 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 	if (wait_ns && !waits)
 		prepared->flags |= JPHASE_FLAG_UNWAITED;
 	if (publish(prepared, for_space, &patience, &position)) {
+		if (!waits && may_wait && outruns(prepared, position)) {
+			patience.until_ns = prepared->clock_ns + MARKER_WAIT_NS;
+			waits = true;
+		}
 		if (waits || (shim.rings && is_urgent(prepared, position)))
 			doorbell_ring(shim.page);
 		if (waits)

@@ -13,8 +13,8 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 
-/* Pages of the kernel's buffer, a power of two; one more holds its positions. */
-#define BUFFER_PAGES 8
+/* Pages of the kernel's buffer, a power of two and at least; one more holds its positions. */
+#define PAGES_LEAST 8
 
 /* Samples kept until their record is taken: more than a buffer holds. */
 #define KEPT 1024
@@ -83,7 +83,7 @@ static struct perf_event_attr leader(const struct perf_sampler *s, const struct 
 		.sample_regs_user = UINT64_C(1) << FIRST_ARGUMENT,
 		.disabled = 1,
 		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(BUFFER_PAGES * page_bytes() / 2),
+		.wakeup_watermark = (uint32_t)(s->buffer_bytes / 2),
 	};
 
 	return common(s, attr);
@@ -134,15 +134,29 @@ static int open_events(struct perf_sampler *s, const struct perf_group *group, p
 	return add_events(s, group, tid, probe);
 }
 
+/* Header, ids, time, group with lost samples, registers' kind, register. */
+static size_t sample_bytes(const struct perf_group *group)
+{
+	return (3 + 3 + 2 * (group->count + 1) + 2) * sizeof(uint64_t);
+}
+
+static size_t buffer_bytes(const struct perf_group *group)
+{
+	size_t bytes = PAGES_LEAST * page_bytes();
+
+	while (bytes < JPHASE_SAMPLES_AHEAD * 3 / 2 * sample_bytes(group))
+		bytes *= 2;
+	return bytes;
+}
+
 static int map_buffer(struct perf_sampler *s)
 {
-	size_t bytes = (BUFFER_PAGES + 1) * page_bytes();
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd[0], 0);
+	void *memory = mmap(NULL, s->buffer_bytes + page_bytes(), PROT_READ | PROT_WRITE,
+		MAP_SHARED, s->fd[0], 0);
 
 	if (memory == MAP_FAILED)
 		return -errno;
 	s->page = memory;
-	s->buffer_bytes = BUFFER_PAGES * page_bytes();
 	return 0;
 }
 
@@ -168,6 +182,7 @@ int perf_sampler_open(const struct perf_group *group, pid_t tid, struct reader_p
 	if (!s)
 		return -ENOMEM;
 	s->words = 4 + group->count;
+	s->buffer_bytes = buffer_bytes(group);
 	s->kept = calloc(KEPT, s->words * sizeof(*s->kept));
 	err = s->kept ? open_events(s, group, tid, probe) : -ENOMEM;
 	if (err == 0)

@@ -186,6 +186,14 @@ static inline bool ring_claim(
 	return ring_claim_as(&self, ring, records, pid, ret_position);
 }
 
+/* Has the collector not yet come to that position, or not gone beyond it?  A hint. */
+static inline bool ring_is_pending(struct jphase_record *rec, uint64_t position)
+{
+	uint64_t state = atomic_load_explicit(&rec->state, memory_order_relaxed);
+
+	return ring_kind_of(state) != RING_FREE && ring_position_of(state) == position;
+}
+
 /* E3.  False: the collector has retired the claim meanwhile. */
 static inline bool ring_publish(struct jphase_record *rec, pid_t pid, uint64_t position)
 {

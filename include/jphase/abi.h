@@ -104,6 +104,12 @@ static_assert(offsetof(struct jphase_ring, record) == 192, "layout");
 #define JPHASE_SESSION_REGIONS 0x04u /* begin and end have counters, and wait as phases do */
 #define JPHASE_SESSION_SAMPLES 0x08u /* begin and end pass the probe site instead of waiting */
 
+/*
+ * With SAMPLES: once so many records wait for the collector, an end waits for
+ * it.  The kernel's buffers hold the samples of half as many again.
+ */
+#define JPHASE_SAMPLES_AHEAD 128
+
 struct jphase_session_page {
 	_Atomic uint32_t doorbell; /* a futex */
 	_Atomic uint32_t sleeps;   /* the collector waits on the doorbell */

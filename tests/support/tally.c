@@ -118,10 +118,10 @@ static int on_marker(void *data, const struct record_marker *m)
 	const struct boundary *b = find_boundary(w, m->snapshot, m->tid);
 	size_t i;
 
-	if (m->flags & JPHASE_FLAG_UNWAITED)
-		w->tally->unwaited++;
 	if (m->kind != JPHASE_BEGIN && m->kind != JPHASE_END)
 		return 0;
+	if (m->flags & JPHASE_FLAG_UNWAITED)
+		w->tally->unwaited++;
 	i = index_of(w, m->tid);
 	if (m->kind == JPHASE_BEGIN) {
 		assert_true(w->depth[i] < DEPTH_MAX);

@@ -27,7 +27,6 @@
 #define THREADS_MAX 64
 #define PAGES_MAX   50
 #define WARM_UP     3
-#define BREATH      25
 
 static size_t page;
 static int count;
@@ -86,9 +85,6 @@ static void *work(void *data)
 
 		if (i % 5 == 0)
 			migrate(i / 5 + self);
-		/* A phase has been recorded when its marker returns, with all before it. */
-		if (i % BREATH == 0 && !stops)
-			joule_phase("breath");
 		region(names[pages], pages);
 	}
 	stop();
