@@ -229,6 +229,9 @@ struct thread *members_thread(struct session *s, struct process *p, pid_t tid)
 	target.alone = true;
 	target.probe = sampled ? &s->probe.event : NULL;
 	s->samples |= sampled;
+	/* To a program without regions it is all the same. */
+	if (!s->threads_seen && s->not_exact[0])
+		session_note(s, NULL, "not exact: %s", s->not_exact);
 	s->threads_seen = true;
 	if (sampled)
 		probe_anchor(&s->probe);

@@ -352,8 +352,6 @@ static int open_ways(struct session *s, const struct session_start *start, int l
 static void note_choices(struct session *s)
 {
 	note_signals(s);
-	if (s->not_exact[0])
-		session_note(s, NULL, "not exact: %s", s->not_exact);
 }
 
 int session_begin(struct session *s, const struct session_start *start, int launcher,

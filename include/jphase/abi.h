@@ -102,7 +102,8 @@ static_assert(offsetof(struct jphase_ring, record) == 192, "layout");
 #define JPHASE_SESSION_WAITS   0x01u /* phases wait until their counters are read */
 #define JPHASE_SESSION_RINGS   0x02u /* markers ring the doorbell */
 #define JPHASE_SESSION_REGIONS 0x04u /* begin and end have counters, and wait as phases do */
-#define JPHASE_SESSION_SAMPLES 0x08u /* begin and end pass the probe site instead of waiting */
+/* Begin and end pass the probe site instead of waiting; may be taken back at any time. */
+#define JPHASE_SESSION_SAMPLES 0x08u
 
 /*
  * With SAMPLES: once so many records wait for the collector, an end waits for

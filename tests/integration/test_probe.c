@@ -332,13 +332,14 @@ static void a_probe_on_another_file_is_told_and_not_used(void **state)
 
 static void without_privileges_a_note_says_what_helps(void **state)
 {
-	struct measured m = measured_as_nobody();
+	struct measured m;
 	struct tally t;
 
 	(void)state;
 	if (!can_play_nobody())
 		skip_because("it needs root, tracefs, setpriv and unshare");
 	lock_name();
+	m = measured_as_nobody();
 	t = tally_calmly(&m);
 	assert_string_equal(t.mode, "sync");
 	assert_int_equal(t.right, 400);
@@ -367,6 +368,23 @@ static void a_cut_library_has_no_site(void **state)
 	free(data);
 	free(copy);
 	tmpdir_remove(dir);
+}
+
+/* It has no regions. */
+static void without_privileges_a_program_of_phases_has_no_note(void **state)
+{
+	struct measured m;
+	struct tally t;
+
+	(void)state;
+	if (!can_play_nobody())
+		skip_because("it needs root, tracefs, setpriv and unshare");
+	lock_name();
+	m = measured_as_nobody();
+	memcpy(m.argv, (const char *[]){ TARGET("pages"), "3", "10" }, 3 * sizeof(*m.argv));
+	t = tally_calmly(&m);
+	assert_string_equal(t.mode, "sync");
+	assert_null(strstr(t.notes, "not exact"));
 }
 
 /* --- without tracefs --- */
@@ -443,6 +461,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			a_probe_on_another_file_is_told_and_not_used, given_remove),
 		cmocka_unit_test(without_privileges_a_note_says_what_helps),
+		cmocka_unit_test(without_privileges_a_program_of_phases_has_no_note),
 		cmocka_unit_test(a_cut_library_has_no_site),
 		cmocka_unit_test(without_tracefs_each_thread_has_a_probe),
 		cmocka_unit_test(without_tracefs_some_threads_are_sampled),
