@@ -33,7 +33,7 @@ static void every_region_is_exact_on_four_migrating_threads(void **state)
 {
 	char *each = text_make("%ld", regions_wanted() / THREADS);
 	struct measured m = {
-		.options = { "--sources", "perf", "--mode", "auto" },
+		.options = { TALLY_OPTIONS, "--mode", "auto" },
 		.argv = { TARGET("regions"), "4", each },
 	};
 	struct tally t;
@@ -67,7 +67,7 @@ static void regions_are_exact_in_sync_mode_too(void **state)
 	for (size_t w = 0; w < 2; w++) {
 		struct measured m = {
 			.way = ways[w],
-			.env = { "JPHASE_MODE=sync", "JPHASE_SOURCES=perf" },
+			.env = { "JPHASE_MODE=sync", TALLY_ENV },
 			.argv = { TARGET("regions"), "4", "250" },
 		};
 		struct tally t = tally_calmly(&m);
@@ -95,7 +95,7 @@ static void assert_child_is_exact(const struct tally *t, size_t regions, size_t 
 static void forked_child_has_exact_regions(void **state)
 {
 	struct measured m = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "2", "300", "fork" },
 	};
 	struct tally t = tally_calmly(&m);
@@ -108,7 +108,7 @@ static void forked_child_has_exact_regions(void **state)
 static void raw_clone_has_exact_regions(void **state)
 {
 	struct measured m = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "1", "300", "clone" },
 	};
 	struct tally t = tally_calmly(&m);
@@ -122,7 +122,7 @@ static void raw_clone_has_exact_regions(void **state)
 static void exec_ed_children_have_exact_regions(void **state)
 {
 	struct measured m = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { "sh", "-c",
 			TARGET("regions") " 2 100 && " TARGET("regions") " 2 100 fork && :" },
 	};
@@ -141,7 +141,7 @@ static void a_handler_forks_inside_a_marker(void **state)
 {
 	char *count = text_make("%d", HAVE_ASAN ? FORKS_SAN : FORKS);
 	struct measured m = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("forker"), count },
 		.child.timeout_ms = 300000,
 	};
@@ -171,7 +171,7 @@ static void a_handler_forks_inside_a_marker(void **state)
 static void two_sessions_do_not_disturb_each_other(void **state)
 {
 	struct measured a = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "2", "500" },
 	};
 	struct measured b = a;
@@ -202,36 +202,45 @@ static void two_sessions_do_not_disturb_each_other(void **state)
 }
 
 /* Those beyond the limit have times alone. */
-static void assert_some_without(const struct measured *m, const char *why)
+static void assert_some_without(struct measured *m, const char *why)
 {
-	struct tally t = tally_of(m->file);
+	struct tally t = { .regions = 0 };
 
+	/* On a busy machine a thread may have ended first, and that be the note. */
+	for (int i = 0; i < ATTEMPTS && !strstr(t.notes, why); i++) {
+		measure(m);
+		assert_int_equal(m->child.code, 0);
+		t = tally_of(m->file);
+		unlink(m->file);
+	}
+	measure_clear(m);
 	tally_need_exact(&t);
 	print_message("%zu regions, %zu sampled, %zu without counters\n", t.regions, t.sampled,
 		t.without);
+	if (!strstr(t.notes, why) && strstr(t.notes, "ended before its counters"))
+		skip_because("threads end before the collector meets them: too busy a machine");
+	assert_non_null(strstr(t.notes, "regions have times but no counters: "));
+	assert_non_null(strstr(t.notes, why));
 	assert_int_equal(t.regions, 60 * 3);
 	assert_int_equal(t.wrong, 0);
 	assert_true(t.without > 0);
-	if (!strstr(t.notes, "regions have times but no counters: ") || !strstr(t.notes, why))
-		fail_msg("\"%s\" is not in: %s", why, t.notes);
 }
 
 static void threads_beyond_the_descriptors_keep_their_times(void **state)
 {
 	struct measured m = {
-		.through = { "prlimit", "--nofile=160:160" },
-		.options = { "--sources", "perf" },
+		/* Who may would raise the limit. */
+		.through = { "setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource",
+			"prlimit", "--nofile=160:160" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "60", "3" },
 	};
 
 	(void)state;
 	need_perf();
-	if (!have_program("prlimit"))
-		skip_because("there is no prlimit");
-	measure(&m);
-	assert_int_equal(m.child.code, 0);
+	if (geteuid() != 0 || !have_program("setpriv") || !have_program("prlimit"))
+		skip_because("it needs root, setpriv and prlimit");
 	assert_some_without(&m, "too many open files for the counters of thread");
-	measure_clear(&m);
 }
 
 static void threads_beyond_the_locked_memory_keep_their_times(void **state)
@@ -240,7 +249,7 @@ static void threads_beyond_the_locked_memory_keep_their_times(void **state)
 	struct measured m = {
 		.through = { "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
 			"prlimit", "--memlock=0:0" },
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "60", "3" },
 	};
 	char *kb;
@@ -256,10 +265,7 @@ static void threads_beyond_the_locked_memory_keep_their_times(void **state)
 		skip_because("perf_event_mlock_kb lets 60 threads be sampled here");
 	}
 	free(kb);
-	measure(&m);
-	assert_int_equal(m.child.code, 0);
 	assert_some_without(&m, "no memory to lock for the samples of thread");
-	measure_clear(&m);
 }
 
 /* The process stops itself; then so is what it has told. */
@@ -276,7 +282,7 @@ static struct tally tally_without_collector(const char *count, const char *ring)
 {
 	struct measured m = {
 		.way = WAY_PRELOAD,
-		.env = { "JPHASE_SOURCES=perf", ring },
+		.env = { TALLY_ENV, ring },
 		.argv = { TARGET("regions"), "1", count, "stop" },
 	};
 	struct tally t = { .unwaited = 1 };
@@ -370,7 +376,7 @@ static void mismatches_are_repaired_and_counted(void **state)
 	need_perf();
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		struct measured m = {
-			.options = { "--sources", "perf", "--mode", modes[i] },
+			.options = { TALLY_OPTIONS, "--mode", modes[i] },
 			.argv = { TARGET("tangle") },
 		};
 		const struct run *run;

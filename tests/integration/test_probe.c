@@ -57,7 +57,7 @@ static void wait_gone(pid_t pid)
 static void no_probe_is_left_when_the_session_has_ended(void **state)
 {
 	struct measured m = {
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "1", "3" },
 	};
 	struct tally t;
@@ -101,6 +101,7 @@ static struct talk talk_start(const char *file, char *variable)
 		setenv("LD_PRELOAD", LIBJPHASE, 1);
 		setenv("JPHASE_OUTPUT", file, 1);
 		setenv("JPHASE_SOURCES", "perf", 1);
+		setenv("JPHASE_EVENTS", TALLY_EVENTS, 1);
 		if (variable)
 			putenv(variable);
 		execl(TARGET("patched"), "patched", NULL);
@@ -260,7 +261,7 @@ static struct measured measured_as_nobody(void)
 {
 	struct measured m = {
 		.through = { AS_NOBODY(WITH_TRACEFS) },
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), "2", "200" },
 		.dir = tmpdir_make(),
 	};
@@ -397,7 +398,7 @@ static struct measured measured_without_tracefs(const char *threads)
 {
 	struct measured m = {
 		.through = { "unshare", "-m", "sh", "-c", WITHOUT_TRACEFS, "sh", TARGET("denied") },
-		.options = { "--sources", "perf" },
+		.options = { TALLY_OPTIONS },
 		.argv = { TARGET("regions"), threads, "20" },
 	};
 

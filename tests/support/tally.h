@@ -11,6 +11,11 @@
 
 #include "support/measure.h"
 
+/* Without a PMU's, whose counters others may have. */
+#define TALLY_EVENTS  "task-clock,page-faults,context-switches,cpu-migrations"
+#define TALLY_OPTIONS "--sources", "perf", "-e", TALLY_EVENTS
+#define TALLY_ENV     "JPHASE_SOURCES=perf", "JPHASE_EVENTS=" TALLY_EVENTS
+
 struct tally {
 	size_t regions;
 	size_t right;
