@@ -285,10 +285,10 @@ static struct tally tally_without_collector(const char *count, const char *ring)
 		.env = { TALLY_ENV, ring },
 		.argv = { TARGET("regions"), "1", count, "stop" },
 	};
-	struct tally t = { .unwaited = 1 };
+	struct tally t = { .cold = 1 };
 
 	need_perf();
-	for (int i = 0; i < ATTEMPTS && t.unwaited; i++) {
+	for (int i = 0; i < ATTEMPTS && t.cold; i++) {
 		pid_t collector;
 
 		measure_start(&m);
@@ -305,7 +305,7 @@ static struct tally tally_without_collector(const char *count, const char *ring)
 		unlink(m.file);
 	}
 	measure_clear(&m);
-	if (t.unwaited)
+	if (t.cold)
 		skip_because("markers had to wait for more than 50 ms: too busy a machine");
 	tally_need_exact(&t);
 	print_message("%zu regions, %zu sampled, %zu right, %zu late, %zu without; lost: "

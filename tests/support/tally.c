@@ -120,8 +120,10 @@ static int on_marker(void *data, const struct record_marker *m)
 
 	if (m->kind != JPHASE_BEGIN && m->kind != JPHASE_END)
 		return 0;
-	if (m->flags & JPHASE_FLAG_UNWAITED)
+	if (m->flags & JPHASE_FLAG_UNWAITED) {
 		w->tally->unwaited++;
+		w->tally->cold += m->name[0] != 'r';
+	}
 	i = index_of(w, m->tid);
 	if (m->kind == JPHASE_BEGIN) {
 		assert_true(w->depth[i] < DEPTH_MAX);

@@ -25,6 +25,7 @@ struct tally {
 	size_t late;     /* in exact mode: regions of which a boundary was not sampled */
 	size_t without;  /* regions without counters */
 	size_t unwaited; /* markers that did not wait for their counters, though they should */
+	size_t cold;     /* of them, those of regions that warm up, without which all is open */
 	uint64_t lost;   /* markers that found no room */
 	uint64_t lost_samples; /* of those that did */
 	char mode[16];
