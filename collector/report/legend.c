@@ -389,8 +389,8 @@ void legend_print(
 			l.step_ms);
 	if (l.is_short)
 		put_line(&l, "?",
-			"short: half of its task-clock, or of a region's time, or more is its "
-			"markers', or makes task-clock more than time");
+			"short: half or more of its task-clock, or of a region's time, is what its "
+			"markers cost, or lifts task-clock above its time");
 	if (l.is_late)
 		put_line(&l, "!", "late: read more than a tenth of its time after a boundary");
 	if (m->compensate)

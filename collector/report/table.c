@@ -357,8 +357,20 @@ static void add_time(char *text, size_t size, const char *name, uint64_t ns)
 	snprintf(text + used, size - used, "%s %s", name, number);
 }
 
+/* In the time of its phases; of all threads, which may have waited at once. */
+static uint64_t time_in_other_markers(const struct model *m, size_t run)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < m->row_count; i++)
+		if (m->rows[i].run == run)
+			ns += m->rows[i].inside_ns;
+	return ns;
+}
+
 static void print_times(const struct table *t, const struct run *run, size_t index)
 {
+	uint64_t others = time_in_other_markers(t->model, index);
 	char text[256] = "";
 
 	if (t->model->run_count > 1)
@@ -370,6 +382,8 @@ static void print_times(const struct table *t, const struct run *run, size_t ind
 		add_time(text, sizeof(text), ", system", run->system_us * NSEC_PER_USEC);
 	if (run->marker_ns)
 		add_time(text, sizeof(text), ", in markers of phases", run->marker_ns);
+	if (others)
+		add_time(text, sizeof(text), ", in others", others);
 	print_wrapped(t->out, text, 0, t->options->width);
 }
 

@@ -317,6 +317,25 @@ static void marks_say_when_they_happened_and_in_which_phase(void **state)
 	free(text);
 }
 
+/* How long a marker took is told by its thread's next one. */
+static void time_in_other_markers_than_phases_is_told(void **state)
+{
+	struct tape t = tape_started();
+	char *text;
+
+	(void)state;
+	marker(&t, (struct record_marker){ .time_ns = T0 + MS, .name = "solve" });
+	marker(&t, (struct record_marker){
+			   .time_ns = T0 + 2 * MS, .kind = JPHASE_MARK, .name = "here" });
+	marker(&t, (struct record_marker){ .time_ns = T0 + 9 * MS,
+			   .kind = JPHASE_MARK,
+			   .name = "there",
+			   .took_ns = 3 * MS });
+	text = table_of(&t, false);
+	assert_non_null(strstr(text, ", in others 3.000 ms\n"));
+	free(text);
+}
+
 static void twenty_marks_are_shown_unless_all_are_asked_for(void **state)
 {
 	struct tape t = tape_of_marks(23);
@@ -531,6 +550,7 @@ int main(void)
 		cmocka_unit_test(without_regions_there_are_no_threads_to_show),
 		cmocka_unit_test(an_empty_recording_has_its_total_alone),
 		cmocka_unit_test(marks_say_when_they_happened_and_in_which_phase),
+		cmocka_unit_test(time_in_other_markers_than_phases_is_told),
 		cmocka_unit_test(twenty_marks_are_shown_unless_all_are_asked_for),
 		cmocka_unit_test(readers_that_could_not_work_are_named),
 		cmocka_unit_test(an_amount_that_is_no_number_is_told),
