@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "readers/procfs_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +12,7 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "metric.h"
+#include "readers/procfs_children.h"
 #include "readers/textfile.h"
 
 /* Processes of a tree that are followed. */
@@ -59,109 +58,6 @@ struct procfs_tree {
 	bool told_full;
 	uint64_t boundaries; /* a size that was read across one is nobody's */
 };
-
-/* Who is whose child, at one moment. */
-struct edge {
-	pid_t pid, parent;
-};
-
-struct edges {
-	struct edge *edge;
-	size_t count;
-};
-
-/* --- finding processes --- */
-
-static int edge_add(struct edges *e, pid_t pid, pid_t parent)
-{
-	struct edge *grown;
-
-	/* Room for the next power of two at each one. */
-	if ((e->count & (e->count - 1)) == 0) {
-		grown = reallocarray(e->edge, e->count ? 2 * e->count : 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		e->edge = grown;
-	}
-	e->edge[e->count++] = (struct edge){ pid, parent };
-	return 0;
-}
-
-/* "12 34 " */
-static int children_add(struct edges *e, const char *text, pid_t parent)
-{
-	char *end;
-	int err = 0;
-
-	for (long pid; err == 0 && (pid = strtol(text, &end, 10)) > 0; text = end)
-		err = edge_add(e, (pid_t)pid, parent);
-	return err;
-}
-
-/* The kernel lists them for each thread, where it was built to. */
-static int children_of(const char *proc_root, pid_t pid, struct edges *e)
-{
-	char path[4096], text[4096];
-	struct dirent *entry;
-	int err = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%.4000s/%d/task", proc_root, (int)pid);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (err >= 0 && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		err = textfile_read(text, sizeof(text), "%s/%s/children", path, entry->d_name);
-		if (err > 0)
-			err = children_add(e, text, pid);
-	}
-	closedir(dir);
-	return MIN(err, 0);
-}
-
-static pid_t parent_of(const char *proc_root, pid_t pid)
-{
-	struct procfs_files files = { .error = { 0 } };
-	uint64_t raw[RAW_COUNT];
-
-	files.fd[FILE_STAT] = procfs_file_open(proc_root, FILE_STAT, pid);
-	files.error[FILE_STAT] = MIN(files.fd[FILE_STAT], 0);
-	if (procfs_file_read(&files, FILE_STAT, raw) < 0)
-		raw[RAW_PARENT] = VALUE_ABSENT;
-	sys_close(files.fd[FILE_STAT]);
-	return raw[RAW_PARENT] == VALUE_ABSENT ? 0 : (pid_t)raw[RAW_PARENT];
-}
-
-/* Elsewhere every process of the machine is asked for its parent. */
-static int all_processes(const char *proc_root, struct edges *e)
-{
-	DIR *dir = opendir(proc_root);
-	struct dirent *entry;
-	int err = 0;
-
-	if (!dir)
-		return -errno;
-	while (err == 0 && (entry = readdir(dir))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0)
-			err = edge_add(e, pid, parent_of(proc_root, pid));
-	}
-	closedir(dir);
-	return err;
-}
-
-/* False: the kernel does not list children. */
-static bool children_below(const char *proc_root, pid_t pid, struct edges *e)
-{
-	int err = children_of(proc_root, pid, e);
-
-	for (size_t i = 0; i < e->count && i < MEMBERS_MAX && err == 0; i++)
-		(void)children_of(proc_root, e->edge[i].pid, e);
-	return err == 0;
-}
 
 /* --- members --- */
 
@@ -283,10 +179,10 @@ static void members_add(struct procfs_tree *t, const struct edges *e)
 static void update(struct procfs_tree *t, struct edges *all)
 {
 	struct edges own = { 0 };
-	bool listed = children_below(t->proc_root, t->pid, &own);
+	bool listed = children_below(t->proc_root, t->pid, MEMBERS_MAX, &own);
 
 	if (!listed && !all->count)
-		(void)all_processes(t->proc_root, all);
+		(void)children_all(t->proc_root, all);
 	pthread_mutex_lock(&t->lock);
 	members_end(t);
 	members_forget(t);
@@ -459,7 +355,18 @@ static struct {
 	bool running;
 	bool told_seldom;
 	_Atomic bool seldom; /* finding processes takes too long to be done often */
-} follower = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+} follower = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Somebody may set the other clock. */
+static void follower_prepare(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&follower.changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
 
 static void tree_free(struct procfs_tree *t)
 {
@@ -550,16 +457,12 @@ static uint64_t tasks_run(void)
 
 static void *follow(void *unused)
 {
-	struct timespec until;
-
 	(void)unused;
 	pthread_mutex_lock(&follower.lock);
 	while (follower.trees) {
-		uint64_t next = tasks_run(), now = now_ns();
+		uint64_t next = tasks_run(), latest = now_ns() + NSEC_PER_SEC;
+		struct timespec until = ns_timespec(MIN(next, latest));
 
-		clock_gettime(CLOCK_REALTIME, &until);
-		until = ns_timespec(
-			timespec_ns(&until) + MIN(saturating_sub(next, now), NSEC_PER_SEC));
 		if (follower.trees)
 			pthread_cond_timedwait(&follower.changed, &follower.lock, &until);
 	}
@@ -589,8 +492,10 @@ static int follower_start(void)
 
 static int tree_follow(struct procfs_tree *t)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int err;
 
+	pthread_once(&once, follower_prepare);
 	pthread_mutex_lock(&follower.lock);
 	t->next = follower.trees;
 	follower.trees = t;
@@ -664,9 +569,10 @@ struct procfs_tree *procfs_tree_close(struct procfs_tree *t)
 	pthread_mutex_lock(&follower.lock);
 	while (t->followed && *at != t)
 		at = &(*at)->next;
-	if (t->followed)
+	if (t->followed) {
 		*at = t->next;
-	pthread_cond_signal(&follower.changed);
+		pthread_cond_signal(&follower.changed);
+	}
 	tree_put(t);
 	pthread_mutex_unlock(&follower.lock);
 	return NULL;
