@@ -423,6 +423,9 @@ void session_note(struct session *s, const struct process *p, const char *format
 
 void session_end(struct session *s)
 {
+	/* Its descriptors would be 0, which is somebody's. */
+	if (!s->config)
+		return;
 	session_leave_group(s);
 	s->group = cgroup_own_close(s->group);
 	s->control = control_stop(s->control);

@@ -139,7 +139,7 @@ void session_record_losses(struct session *s);
 void session_note(struct session *s, const struct process *p, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Takes half-built sessions. */
+/* Takes half-built sessions, also one of zeros that was never prepared. */
 void session_end(struct session *s);
 
 #endif

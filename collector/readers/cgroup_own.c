@@ -479,7 +479,7 @@ static void move_home(pid_t pid, void *arg)
 	(void)move_process(o->origin, pid);
 }
 
-/* The group is gone: whoever went aside returns. */
+/* We have left the group: whoever went aside returns. */
 static void return_home(struct cgroup_own *o)
 {
 	if (!o->aside || !o->origin)
@@ -489,6 +489,8 @@ static void return_home(struct cgroup_own *o)
 			(void)change_controller(o->origin, '-', i);
 	(void)cgroup_processes(o->aside, move_home, o);
 	(void)rmdir(o->aside);
+	free(o->aside);
+	o->aside = NULL;
 }
 
 struct stayers {
@@ -519,8 +521,10 @@ int cgroup_own_leave(struct cgroup_own *o, char ret_reason[READER_REASON_ROOM])
 	const char *path = o->place.group_path;
 	struct stayers stayers = { .used = 0 };
 
-	if (!o->made)
+	if (!o->made) {
+		return_home(o);
 		return 0;
+	}
 	o->made = false;
 	for (int i = 0; i < LEAVE_ROUNDS; i++) {
 		cgroup_walk(path, empty_group, o);

@@ -255,6 +255,31 @@ static void a_parent_that_holds_others_passes_nothing_on(void **state)
 	tree_remove(root);
 }
 
+static void a_parent_is_left_as_it_was_where_the_group_was_there(void **state)
+{
+	char *root = host("memory", "memory"), path[512], aside[64], *text;
+	struct cgroup_own *o;
+
+	(void)state;
+	tree_write(root, "cgroup/work/cgroup.events", "populated 1\n");
+	tree_write(root, "cgroup/work/mine/cpu.stat", "usage_usec 1\n");
+	snprintf(aside, sizeof(aside), "/work/jphase-aside-%d", (int)getpid());
+	snprintf(path, sizeof(path), "%s/cgroup/work/cgroup.subtree_control", root);
+	o = open_group("create=mine", false);
+	assert_true(is_there(root, aside));
+	text = file_read(path, NULL);
+	assert_string_equal(text, "+memory");
+	free(text);
+	assert_int_equal(cgroup_own_leave(o, reason), 0);
+	assert_true(is_there(root, "/work/mine"));
+	assert_false(is_there(root, aside));
+	text = file_read(path, NULL);
+	assert_string_equal(text, "-memory");
+	free(text);
+	cgroup_own_close(o);
+	tree_remove(root);
+}
+
 /* On this machine; false: it does not let us. */
 static bool may_make_groups(void)
 {
@@ -377,6 +402,7 @@ int main(void)
 		cmocka_unit_test(what_the_parent_does_not_pass_on_is_told_with_the_command),
 		cmocka_unit_test(what_version_1_has_is_told),
 		cmocka_unit_test(a_parent_that_holds_others_passes_nothing_on),
+		cmocka_unit_test(a_parent_is_left_as_it_was_where_the_group_was_there),
 		cmocka_unit_test(survivors_go_back_to_where_the_program_came_from),
 		cmocka_unit_test(who_is_just_ending_does_not_keep_the_group),
 		cmocka_unit_test(a_process_that_cannot_be_moved_is_told),
