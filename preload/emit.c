@@ -317,6 +317,12 @@ static bool is_interrupted(const char *outer, const char *here, uint64_t now)
 	return outer && here < outer && saturating_sub(now, self.since_ns) < LEFT_NS;
 }
 
+/* A handler of ours, wherever its stack lies; who waited for that claim would wait in vain. */
+static bool is_handler_inside(const char *outer, const struct jphase_record *prepared)
+{
+	return outer && self.open && prepared->flags & JPHASE_FLAG_SIGNAL;
+}
+
 /*
  * wait_ns 0: do not wait.  A marker that interrupts another one of its thread
  * never waits for space; while that one holds an open claim it waits for
@@ -326,7 +332,8 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 {
 	struct patience patience = { .until_ns = prepared->clock_ns + wait_ns };
 	char *here = __builtin_frame_address(0), *outer = self.frame;
-	bool nested = is_interrupted(outer, here, prepared->clock_ns);
+	bool nested = is_interrupted(outer, here, prepared->clock_ns) ||
+		      is_handler_inside(outer, prepared);
 	bool inside_claim = nested && self.open;
 	uint64_t claimed = self.claimed;
 	bool may_wait = !(nested && is_blocking()) && !is_stalled(), waits = wait_ns && may_wait;
@@ -365,6 +372,8 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 
 static void prepare(struct jphase_record *rec, const struct marker *marker)
 {
+	/* As long as any: compilers warn of looking past the end of shorter ones. */
+	static const char unnamed[JPHASE_NAME_ROOM] = "(unnamed)", innermost[JPHASE_NAME_ROOM];
 	const char *name = marker->name;
 
 	rec->clock_ns = now_ns();
@@ -376,7 +385,7 @@ static void prepare(struct jphase_record *rec, const struct marker *marker)
 	rec->flags = marker->flags;
 	rec->reserved = 0;
 	if (!name || !name[0])
-		name = marker->kind == JPHASE_END ? "" : "(unnamed)";
+		name = marker->kind == JPHASE_END ? innermost : unnamed;
 	name_copy(rec->name, name);
 }
 

@@ -19,14 +19,18 @@ static inline uint32_t name_hash(const char *s)
 	return h;
 }
 
-/* Longer names end in '~' and a hash of the whole, so that different ones stay different. */
+/*
+ * Longer names end in '~' and a hash of the whole, so that different ones stay
+ * different.  What follows is zeros: the caller's stack is nobody's business.
+ */
 static inline void name_copy(char to[JPHASE_NAME_ROOM], const char *name)
 {
 	size_t n = strnlen(name, NAME_MAX_BYTES + 1);
 	uint32_t h;
 
+	memset(to, 0, JPHASE_NAME_ROOM);
 	if (n <= NAME_MAX_BYTES) {
-		memcpy(to, name, n + 1);
+		memcpy(to, name, n);
 		return;
 	}
 	n = NAME_MAX_BYTES;
@@ -37,7 +41,6 @@ static inline void name_copy(char to[JPHASE_NAME_ROOM], const char *name)
 	h = name_hash(name);
 	for (int shift = 28; shift >= 0; shift -= 4)
 		to[n++] = "0123456789abcdef"[h >> shift & 15];
-	to[n] = '\0';
 }
 
 #endif

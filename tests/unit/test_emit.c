@@ -69,6 +69,8 @@ static void begin_session(void)
 	shim.page->owner = 1;
 	shim.page->flags = JPHASE_SESSION_SAMPLES;
 	shim.ring->head = shim.ring->dropped = shim.ring->revoked = 0;
+	/* Each byte that a marker writes can be told from what was there. */
+	memset(shim.ring->record, 0xff, RECORDS * sizeof(shim.ring->record[0]));
 	consumer_init(&consumer, shim.ring, RECORDS);
 }
 
