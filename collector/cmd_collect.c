@@ -25,9 +25,7 @@
 #include "session.h"
 #include "welcome.h"
 
-#define SOCKET_FD     3
 #define HELLO_WAIT_MS 2000
-#define COMMAND_ROOM  (64u << 10)
 #define DESCRIPTORS   65536
 #define TURN_NS       100000
 #define RESET_ON_FORK 1
@@ -145,11 +143,11 @@ static void detach(void)
 	setsid();
 	default_signals();
 	default_scheduling();
-	close_from(SOCKET_FD + 1);
+	close_from(JPHASE_COLLECTOR_FD + 1);
 	null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < SOCKET_FD && null >= 0; fd++)
+	for (int fd = 0; fd < JPHASE_COLLECTOR_FD && null >= 0; fd++)
 		dup2(null, fd);
-	if (null > SOCKET_FD)
+	if (null > JPHASE_COLLECTOR_FD)
 		close(null);
 	raise_descriptor_limit();
 	raise_cpu_limit();
@@ -158,11 +156,11 @@ static void detach(void)
 
 static ssize_t receive(void *to, size_t room)
 {
-	struct pollfd p = { .fd = SOCKET_FD, .events = POLLIN };
+	struct pollfd p = { .fd = JPHASE_COLLECTOR_FD, .events = POLLIN };
 
 	if (poll(&p, 1, HELLO_WAIT_MS) <= 0)
 		return -ETIMEDOUT;
-	return SYS_RESULT(recv(SOCKET_FD, to, room, MSG_DONTWAIT));
+	return SYS_RESULT(recv(JPHASE_COLLECTOR_FD, to, room, MSG_DONTWAIT));
 }
 
 static int read_command_line(struct caller *caller)
@@ -176,7 +174,7 @@ static int read_command_line(struct caller *caller)
 	fd = sys_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return fd;
-	n = sys_read(fd, caller->command, COMMAND_ROOM);
+	n = sys_read(fd, caller->command, JPHASE_COMMAND_ROOM);
 	close(fd);
 	caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
 	/* A kernel thread has none. */
@@ -206,17 +204,17 @@ static int meet_caller(struct caller *caller)
 	if (n < (ssize_t)sizeof(caller->hello) || caller->hello.abi_major != JPHASE_ABI_MAJOR ||
 		caller->hello.record_bytes != JPHASE_RECORD_BYTES)
 		return -EPROTO;
-	if (getsockopt(SOCKET_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+	if (getsockopt(JPHASE_COLLECTOR_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return -errno;
 	caller->pid = peer.pid;
 	if (caller->hello.flags & JPHASE_HELLO_GROUP)
 		return 0;
-	caller->command = calloc(1, COMMAND_ROOM + 1);
+	caller->command = calloc(1, JPHASE_COMMAND_ROOM + 1);
 	if (!caller->command)
 		return -ENOMEM;
 	if (caller->hello.flags & JPHASE_HELLO_LAUNCH) {
 		caller->pid = (pid_t)caller->hello.pid;
-		n = receive(caller->command, COMMAND_ROOM);
+		n = receive(caller->command, JPHASE_COMMAND_ROOM);
 		caller->command_bytes = (size_t)MAX(n, (ssize_t)0);
 		return n < 0 ? (int)n : 0;
 	}
@@ -265,7 +263,7 @@ static int offer_group(struct session *s, struct caller *caller, char error[SESS
 		return 0;
 	err = session_group(s, caller->pid, error);
 	if (err == 0)
-		err = welcome_offer_group(s, SOCKET_FD);
+		err = welcome_offer_group(s, JPHASE_COLLECTOR_FD);
 	return err < 0 ? err : meet_caller(caller);
 }
 
@@ -280,7 +278,7 @@ static void refuse(const struct caller *caller, int err, const char *error)
 		snprintf(message, sizeof(message), "%s%.480s",
 			has_launcher(caller) ? "" : "not measuring: ",
 			*error ? error : strerror(-err));
-	welcome_refuse(SOCKET_FD, err, message);
+	welcome_refuse(JPHASE_COLLECTOR_FD, err, message);
 }
 
 static void note_cpu_limit(struct session *s)
@@ -329,7 +327,8 @@ static int begin(struct session *s, struct caller *caller, struct output *output
 		umask(022);
 		if (chdir("/") < 0)
 			umask(022); /* it only holds the folder */
-		err = session_begin(s, &start, has_launcher(caller) ? SOCKET_FD : -1, error);
+		err = session_begin(
+			s, &start, has_launcher(caller) ? JPHASE_COLLECTOR_FD : -1, error);
 	}
 	if (err == 0)
 		err = output_commit(output, error);
@@ -338,7 +337,7 @@ static int begin(struct session *s, struct caller *caller, struct output *output
 		hint_at_variables(s, caller);
 	}
 	if (err == 0)
-		err = welcome_send(s, SOCKET_FD, true);
+		err = welcome_send(s, JPHASE_COLLECTOR_FD, true);
 	if (err < 0)
 		refuse(caller, err, error);
 	return err;
@@ -363,7 +362,7 @@ static void tell_launcher(const struct session *s, const struct output *output)
 	if (!output_is_special(output))
 		snprintf(text + n, sizeof(text) - (size_t)n, "; see: jphase report %.300s",
 			output->shown);
-	send(SOCKET_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	send(JPHASE_COLLECTOR_FD, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static int collect(int argc, char **argv)
@@ -375,7 +374,7 @@ static int collect(int argc, char **argv)
 	int err;
 
 	(void)argv;
-	if (argc > 1 || fstat(SOCKET_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+	if (argc > 1 || fstat(JPHASE_COLLECTOR_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
 		say("collect is started by jphase run or by libjphase.so; use jphase run");
 		return EXIT_USAGE;
 	}
@@ -387,7 +386,7 @@ static int collect(int argc, char **argv)
 		err = begin(&session, &caller, &output);
 	if (err == 0) {
 		if (!has_launcher(&caller))
-			close(SOCKET_FD);
+			close(JPHASE_COLLECTOR_FD);
 		ask_for_short_turns();
 		do
 			loop_run(&session);

@@ -14,9 +14,7 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 
-#define SOCKET_FD       3
 #define WELCOME_WAIT_MS 5000
-#define COMMAND_ROOM    (60u << 10)
 
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000u
@@ -34,9 +32,9 @@ static void exec_collector(struct launch *l, int socket)
 		_exit(EXIT_FAILED);
 	unsetenv("LD_PRELOAD");
 	unsetenv("JPHASE_SESSION");
-	if (socket == SOCKET_FD)
+	if (socket == JPHASE_COLLECTOR_FD)
 		fcntl(socket, F_SETFD, 0);
-	else if (dup2(socket, SOCKET_FD) < 0)
+	else if (dup2(socket, JPHASE_COLLECTOR_FD) < 0)
 		_exit(EXIT_FAILED);
 	sigprocmask(SIG_SETMASK, &l->mask, NULL);
 	execv("/proc/self/exe", argv);
@@ -196,7 +194,7 @@ int launch_hold(struct launch *l)
 
 static int send_command(const struct launch *l)
 {
-	char *text = calloc(1, COMMAND_ROOM);
+	char *text = calloc(1, JPHASE_COMMAND_ROOM);
 	size_t used = 0;
 	int err;
 
@@ -205,7 +203,7 @@ static int send_command(const struct launch *l)
 	for (char **word = l->argv; *word; word++) {
 		size_t n = strlen(*word) + 1;
 
-		if (n > COMMAND_ROOM - used)
+		if (n > JPHASE_COMMAND_ROOM - used)
 			break;
 		memcpy(text + used, *word, n);
 		used += n;

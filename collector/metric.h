@@ -70,7 +70,7 @@ static inline size_t metric_list_values(const struct metric_list *list)
 
 /* "count", "B", "µs", "µJ", "%", "ns", "µW" */
 const char *unit_name(enum metric_unit unit);
-/* "counter", "gauge", "peak" */
+/* "counter", "gauge", "peak", "peak-since", "scaled" */
 const char *metric_kind_name(enum metric_kind kind);
 /* "process", "group", "global" */
 const char *metric_scope_name(enum metric_scope scope);

@@ -20,8 +20,8 @@ struct process {
 	pid_t as_named; /* as its records name it */
 	uint64_t site;  /* where it says that it has the probe site; 0: not known */
 	pid_t parent;   /* 0: unknown */
-	pid_t alias;    /* or by a thread that marked before the first one did; 0: none */
-	int pidfd;      /* -1: unconfirmed */
+	pid_t alias;    /* a thread's number, by which its records name it, too; 0: none */
+	int pidfd;      /* -1: unconfirmed, or its end is looked for now and then */
 	bool first;
 	bool confirmed;    /* proven to be ours: it may have counters */
 	bool baseline;     /* its START began with counters */

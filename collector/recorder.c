@@ -306,11 +306,6 @@ uint64_t recorder_take_dropped(struct recorder *r)
 	return dropped;
 }
 
-int recorder_error(const struct recorder *r)
-{
-	return __atomic_load_n(&r->error, __ATOMIC_RELAXED);
-}
-
 int recorder_fd(const struct recorder *r)
 {
 	return r->fd;
@@ -472,6 +467,16 @@ int recorder_marker(struct recorder *r, const struct record_marker *m)
 	return record_commit(r, mark, 0);
 }
 
+/* What was read, and the times of its groups of events. */
+static void pack_reading(msgpack_packer *pk, uint64_t begin_ns, uint64_t end_ns,
+	const uint64_t *values, const struct metric_list *metrics)
+{
+	msgpack_pack_uint64(pk, begin_ns);
+	msgpack_pack_uint64(pk, end_ns);
+	pack_values(pk, values, metrics->count);
+	pack_values(pk, values + metrics->count, 2 * metrics->groups);
+}
+
 int recorder_snapshot(struct recorder *r, uint64_t snapshot, uint64_t process, const char *reader,
 	uint64_t begin_ns, uint64_t end_ns, const uint64_t *values,
 	const struct metric_list *metrics)
@@ -482,10 +487,7 @@ int recorder_snapshot(struct recorder *r, uint64_t snapshot, uint64_t process, c
 	msgpack_pack_uint64(pk, snapshot);
 	pack_number(pk, process, RECORD_NO_PROCESS);
 	pack_text(pk, reader);
-	msgpack_pack_uint64(pk, begin_ns);
-	msgpack_pack_uint64(pk, end_ns);
-	pack_values(pk, values, metrics->count);
-	pack_values(pk, values + metrics->count, 2 * metrics->groups);
+	pack_reading(pk, begin_ns, end_ns, values, metrics);
 	return record_commit(r, mark, 0);
 }
 
@@ -501,10 +503,7 @@ int recorder_thread(struct recorder *r, uint64_t snapshot, uint64_t process, uin
 	msgpack_pack_uint32(pk, tid);
 	pack_text(pk, reader);
 	pack_text(pk, how);
-	msgpack_pack_uint64(pk, begin_ns);
-	msgpack_pack_uint64(pk, end_ns);
-	pack_values(pk, values, metrics->count);
-	pack_values(pk, values + metrics->count, 2 * metrics->groups);
+	pack_reading(pk, begin_ns, end_ns, values, metrics);
 	return record_commit(r, mark, 0);
 }
 

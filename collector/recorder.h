@@ -94,9 +94,6 @@ int recorder_summary(struct recorder *r, uint64_t time_ns, uint64_t markers, uin
 /* Records dropped since the last call because of the backlog or a failed disk. */
 uint64_t recorder_take_dropped(struct recorder *r);
 
-/* 0, or the -errno of the first write that failed for good. */
-int recorder_error(const struct recorder *r);
-
 /* Waits until everything packed so far is on disk, at most timeout_ns.  -ETIMEDOUT, or what hinders it. */
 int recorder_flush(struct recorder *r, uint64_t timeout_ns);
 

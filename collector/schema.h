@@ -10,7 +10,7 @@
  * Header keys:
  *   format "jphase", version 1, jphase (program version), host, kernel, cpu,
  *   cpus, command (array of strings), started_us (since the epoch),
- *   clock_ns (CLOCK_MONOTONIC at that instant), mode "sync" or "async",
+ *   clock_ns (CLOCK_MONOTONIC at that instant), mode "sync", "async" or "exact",
  *   token_pattern (nil, or the expression whose matches in standard output are phases),
  *   poll_ns, interval_ns, pid, ring_records,
  *   readers: array of maps { name, critical, absent (nil, or the reason) },

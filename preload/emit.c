@@ -89,7 +89,7 @@ static bool is_still(pid_t pid)
 }
 
 /* The kernel marks the word when the collector dies, however it dies. */
-static bool collector_is_gone(void)
+bool collector_is_gone(void)
 {
 	uint32_t owner = atomic_load_explicit(&shim.page->owner, memory_order_relaxed);
 

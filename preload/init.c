@@ -11,11 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "internal/name.h"
 #include "internal/sys.h"
 #include "internal/util.h"
 
 #define JPHASE_DECLARE_ONLY
 #include "jphase/jphase.h"
+
+static_assert(JPHASE_NAME_BYTES == NAME_MAX_BYTES, "programs are told how long names may be");
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -189,6 +192,5 @@ PUBLIC void joule_value(const char *name, double amount)
 
 PUBLIC int joule_active(void)
 {
-	return shim.ring &&
-	       !(atomic_load_explicit(&shim.page->owner, memory_order_relaxed) & FUTEX_OWNER_DIED);
+	return shim.ring && !collector_is_gone();
 }

@@ -20,9 +20,6 @@
 #include "internal/sys.h"
 #include "internal/util.h"
 
-/* Where the collector finds its socket. */
-#define COLLECTOR_FD 3
-
 #define STACK_BYTES (32u << 10)
 
 struct launch {
@@ -80,10 +77,10 @@ static int run_collector(void *data)
 	struct launch *launch = data;
 	char *argv[] = { (char *)"jphase", (char *)"collect", NULL };
 
-	if (launch->socket == COLLECTOR_FD)
-		fcntl(COLLECTOR_FD, F_SETFD, 0);
+	if (launch->socket == JPHASE_COLLECTOR_FD)
+		fcntl(JPHASE_COLLECTOR_FD, F_SETFD, 0);
 	else
-		dup2(launch->socket, COLLECTOR_FD);
+		dup2(launch->socket, JPHASE_COLLECTOR_FD);
 	execve(launch->path, argv, launch->environment);
 	launch->error = -errno;
 	_exit(127);

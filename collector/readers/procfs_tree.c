@@ -48,8 +48,9 @@ struct procfs_tree {
 	unsigned users;  /* the thread, while it works on it, and the owner */
 	uint64_t round;  /* of the thread, in which it had its turn */
 
-	pthread_mutex_t lock; /* of what follows; held for no longer than a few reads */
-	bool ignores;         /* as a member's, of the first process */
+	pthread_mutex_t
+		lock; /* of what follows; held while members are read, not while they are looked for */
+	bool ignores; /* as a member's, of the first process */
 	struct member *member;
 	size_t count;
 	uint64_t past[RAW_COUNT]; /* of those that ended, modulo 2^64 */

@@ -141,8 +141,6 @@ struct reader {
 /* Ends with NULL.  The order is that of options, recordings and reports. */
 extern const struct reader_ops *const reader_registry[];
 
-const struct reader_ops *reader_find(const char *name);
-
 extern const struct reader_ops perf_reader;
 extern const struct reader_ops perf_cgroup_reader; /* in place of perf_reader, not in the table */
 extern const struct reader_ops procfs_reader;

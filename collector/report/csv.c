@@ -288,4 +288,4 @@ static void csv_render(const struct model *m, const struct report_options *o, FI
 	}
 }
 
-const struct report_format csv_format = { "csv", csv_render };
+const struct report_format csv_format = { csv_render };

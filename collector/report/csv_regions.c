@@ -254,4 +254,4 @@ static void csv_regions_render(const struct model *m, const struct report_option
 		put_region(out, m, &m->regions[i], o->no_null);
 }
 
-const struct report_format csv_regions_format = { "csv-regions", csv_regions_render };
+const struct report_format csv_regions_format = { csv_regions_render };

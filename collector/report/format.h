@@ -17,7 +17,6 @@ struct report_options {
 };
 
 struct report_format {
-	const char *name;
 	/* The model has at least one run.  Errors show in the stream's state. */
 	void (*render)(const struct model *m, const struct report_options *o, FILE *out);
 };

@@ -436,4 +436,4 @@ static void json_render(const struct model *m, const struct report_options *o, F
 	free(j.order);
 }
 
-const struct report_format json_format = { "json", json_render };
+const struct report_format json_format = { json_render };

@@ -311,7 +311,6 @@ struct run {
 	uint64_t unknown_records;
 	uint64_t invalid_records;
 	bool complete;
-	bool late; /* still being written when it was read; set by the caller */
 };
 
 struct model {

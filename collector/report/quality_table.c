@@ -365,4 +365,4 @@ static void quality_render(const struct model *m, const struct report_options *o
 	free(v.order);
 }
 
-const struct report_format quality_format = { "quality", quality_render };
+const struct report_format quality_format = { quality_render };

@@ -490,4 +490,4 @@ static void table_render(const struct model *m, const struct report_options *o, 
 	free(t);
 }
 
-const struct report_format table_format = { "table", table_render };
+const struct report_format table_format = { table_render };

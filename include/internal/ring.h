@@ -3,7 +3,8 @@
  * The ring: many emitters in the targets, one consumer in the collector.
  *
  * A record's 64-bit state holds its kind (3 bits), the pid of its claimant
- * (22 bits) and its position (39 bits).  It changes by compare-and-swap alone.
+ * (22 bits) and its position (39 bits).  It changes by compare-and-swap
+ * alone, but for the consumer's exchange when it frees a slot.
  * The upper half, which holds the kind, is what a futex waits on.
  *
  *   emitters                                collector

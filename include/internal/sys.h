@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "internal/util.h"
+
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -110,10 +112,7 @@ static inline pid_t sys_gettid(void)
  */
 static inline int sys_futex_wait(const void *word, uint32_t value, uint64_t timeout_ns)
 {
-	struct timespec ts = {
-		.tv_sec = (time_t)(timeout_ns / 1000000000u),
-		.tv_nsec = (long)(timeout_ns % 1000000000u),
-	};
+	const struct timespec ts = ns_timespec(timeout_ns);
 
 	return (int)SYS_RESULT(syscall(SYS_futex, word, FUTEX_WAIT, value,
 		timeout_ns == UINT64_MAX ? NULL : &ts, NULL, 0));

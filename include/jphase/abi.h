@@ -7,7 +7,8 @@
  * either side ignores what it does not know.  A major version changes
  * something that exists; sides of different major versions refuse each other.
  *
- * Everything is in the byte order and alignment of the machine.
+ * Everything is in the byte order and alignment of the machine.  C11 alone:
+ * programs include jphase.h, which needs nothing of this.
  */
 #ifndef JPHASE_ABI_H
 #define JPHASE_ABI_H
@@ -128,6 +129,10 @@ static_assert(offsetof(struct jphase_session_page, owner) == 64, "layout");
 static_assert(sizeof(struct jphase_session_page) == 128, "layout");
 
 #define JPHASE_TOKEN_BYTES 16
+
+/* Where a collector finds the socket of who has started it, and how much of a command it takes. */
+#define JPHASE_COLLECTOR_FD 3
+#define JPHASE_COMMAND_ROOM (60u << 10)
 
 /* Target to collector. */
 #define JPHASE_HELLO_LAUNCH     0x01u /* from `jphase run`: pid is a stopped child of the sender */

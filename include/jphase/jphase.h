@@ -18,6 +18,11 @@
  * longer than JPHASE_NAME_BYTES is cut at a UTF-8 boundary and ends in '~' and
  * eight hex digits of a hash of the whole; NULL and "" become "(unnamed)".
  *
+ * While a program is measured, joule_phase, joule_begin and joule_end wait until
+ * their counters have been read, 50 ms at most; in the async mode nothing waits.
+ * A marker that finds no room is dropped, and counted in the report.  A forked
+ * child is a process of its own from its first marker on.
+ *
  * Valid C99 and C++11 with gcc and clang.
  */
 #ifndef JPHASE_JPHASE_H
