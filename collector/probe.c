@@ -16,6 +16,7 @@
 #include "internal/util.h"
 #include "readers/reason.h"
 #include "readers/textfile.h"
+#include "sibling.h"
 
 #define PREFIX      "jphase_"
 #define OWN_EVENT   "marker"
@@ -92,23 +93,6 @@ static int read_text(int tracefs, const char *path, char *text, size_t room)
 	return 0;
 }
 
-/* A process that has ended and was not waited for has no command line any more. */
-static bool is_collector(int pid)
-{
-	static const char command[] = "jphase\0collect";
-	char path[64], found[sizeof(command)] = "";
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	fd = sys_open(path, O_RDONLY, 0);
-	if (fd < 0)
-		return false;
-	n = sys_read(fd, found, sizeof(found));
-	close(fd);
-	return n == (ssize_t)sizeof(command) && memcmp(found, command, sizeof(command)) == 0;
-}
-
 /* The collectors that made these are gone; a definition in use stays. */
 static void remove_stale(int tracefs)
 {
@@ -121,7 +105,7 @@ static void remove_stale(int tracefs)
 
 		if (sscanf(line, "p:" PREFIX "%d_%*x/" OWN_EVENT "%n", &pid, &end) != 1 || !end)
 			continue;
-		if (is_collector(pid))
+		if (sibling_lives(pid))
 			continue;
 		snprintf(removal, sizeof(removal), "-%.*s\n", end - 1, line + 1);
 		write_definition(tracefs, removal);

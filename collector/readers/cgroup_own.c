@@ -13,6 +13,7 @@
 #include "internal/util.h"
 #include "readers/cgroup_controllers.h"
 #include "readers/cgroup_place.h"
+#include "readers/cgroup_stale.h"
 #include "readers/cgroup_walk.h"
 #include "readers/reason.h"
 #include "readers/textfile.h"
@@ -316,6 +317,8 @@ static int make(struct cgroup_own *o, char ret_reason[READER_REASON_ROOM])
 
 	*slash = '\0';
 	err = stays_below(o, path, ret_reason);
+	if (err == 0)
+		cgroup_stale_remove(path);
 	*slash = '/';
 	if (err < 0)
 		return err;

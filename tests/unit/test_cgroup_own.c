@@ -8,17 +8,20 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "internal/util.h"
 #include "readers/cgroup_own.h"
 #include "readers/cgroup_place.h"
+#include "sibling.h"
 #include "support/proc.h"
 #include "support/tree.h"
 
@@ -389,6 +392,74 @@ static void a_process_that_cannot_be_moved_is_told(void **state)
 	cgroup_own_close(o);
 }
 
+/* --- what killed collectors have left --- */
+
+/* Made so long ago. */
+static void leave_group(const char *root, const char *name, long seconds)
+{
+	const struct timespec then = { .tv_sec = time(NULL) - seconds };
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/cgroup/work/%s", root, name);
+	if (mkdir(path, 0755) < 0)
+		assert_int_equal(errno, EEXIST);
+	assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){ then, then }, 0), 0);
+}
+
+/* Something that has a collector's command line and waits. */
+static pid_t start_sibling(const char *root)
+{
+	char *argv[] = { (char *)"jphase", (char *)"collect", NULL };
+	pid_t pid;
+
+	tree_write(root, "sibling/here", "\n");
+	pid = fork();
+	if (pid == 0) {
+		if (chdir(root) < 0 || chdir("sibling") < 0 || mkfifo("collect", 0600) < 0)
+			_exit(1);
+		execv("/bin/cat", argv);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	for (int i = 0; i < 1000 && !sibling_lives(pid); i++)
+		usleep(10000);
+	assert_true(sibling_lives(pid));
+	return pid;
+}
+
+static void groups_of_killed_collectors_are_removed_and_no_others(void **state)
+{
+	char *root = host("cpu memory", "cpu memory");
+	pid_t sibling = start_sibling(root);
+	char *live = text_make("jphase-%d", (int)sibling), *path = text_make("/work/%s", live);
+	struct cgroup_own *o;
+
+	(void)state;
+	leave_group(root, "jphase-99999991", 3600);
+	leave_group(root, "jphase-aside-99999992", 3600);
+	leave_group(root, "jphase-99999993", 5);
+	tree_write(root, "cgroup/work/jphase-99999994/cgroup.procs", "1\n");
+	leave_group(root, "jphase-99999994", 3600);
+	leave_group(root, "jphase-mine", 3600);
+	leave_group(root, "jphase-99999995-mine", 3600);
+	leave_group(root, live, 3600);
+	o = open_group("create=mine", false);
+	assert_false(is_there(root, "/work/jphase-99999991"));
+	assert_false(is_there(root, "/work/jphase-aside-99999992"));
+	assert_true(is_there(root, "/work/jphase-99999993"));
+	assert_true(is_there(root, "/work/jphase-99999994"));
+	assert_true(is_there(root, "/work/jphase-mine"));
+	assert_true(is_there(root, "/work/jphase-99999995-mine"));
+	assert_true(is_there(root, path));
+	assert_int_equal(cgroup_own_leave(o, reason), 0);
+	cgroup_own_close(o);
+	kill(sibling, SIGKILL);
+	assert_int_equal(waitpid(sibling, NULL, 0), sibling);
+	free(path);
+	free(live);
+	tree_remove(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +477,7 @@ int main(void)
 		cmocka_unit_test(survivors_go_back_to_where_the_program_came_from),
 		cmocka_unit_test(who_is_just_ending_does_not_keep_the_group),
 		cmocka_unit_test(a_process_that_cannot_be_moved_is_told),
+		cmocka_unit_test(groups_of_killed_collectors_are_removed_and_no_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
