@@ -13,6 +13,9 @@
 /* How long jobs may wait for markers. */
 #define DRAIN_NS (100 * NSEC_PER_MSEC)
 
+/* Of what the first process waits for at its end, for the disk. */
+#define LAST_WRITE_NS (50 * NSEC_PER_MSEC)
+
 /* As many processes need not be looked at. */
 #define CROWD ((size_t)64)
 
@@ -269,11 +272,24 @@ static void read_critical(struct session *s, struct snapshot *shot)
 	}
 }
 
+/*
+ * When the first process has gone all may be over at once: in a container the
+ * kernel ends everybody together with process 1.  `jphase run` waits for us.
+ */
+static bool is_last(const struct session *s, const struct batch *b)
+{
+	for (size_t i = 0; i < b->count && !s->launched; i++)
+		if (s->batch[i].record.kind == JPHASE_EXIT && b->item[i].process &&
+			b->item[i].process->first)
+			return true;
+	return false;
+}
+
 size_t intake_batch(struct session *s)
 {
 	struct batch b;
 	size_t taken = consumer_take(&s->consumer, now_ns(), s->batch);
-	bool early;
+	bool early, last;
 	uint64_t done;
 
 	if (!taken)
@@ -283,6 +299,7 @@ size_t intake_batch(struct session *s)
 	while (b.count < taken && resolve(s, &b, b.count))
 		b.count++;
 	early = nobody_waits(s, &b);
+	last = is_last(s, &b);
 	if (early)
 		consumer_release(&s->consumer, s->batch, b.count);
 	else if (s->mode != MODE_ASYNC)
@@ -291,12 +308,16 @@ size_t intake_batch(struct session *s)
 		read_critical(s, &b.shot);
 	done = now_ns();
 	b.unwaited = is_stalled(s);
-	if (!early)
+	if (!early && !last)
 		consumer_release(&s->consumer, s->batch, b.count);
 	if (b.shot.processes)
 		snapshot_read_others(s, &b.shot);
 	snapshot_record(s, &b.shot);
 	record_batch(s, &b, done);
+	if (!early && last) {
+		recorder_flush(s->recorder, LAST_WRITE_NS);
+		consumer_release(&s->consumer, s->batch, b.count);
+	}
 	return b.count;
 }
 

@@ -19,6 +19,7 @@
 #include "support/measure.h"
 
 #define KILLS       200
+#define CONTAINERS  9
 #define KILL_WITHIN 60000 /* µs */
 
 static const enum way ways[] = { WAY_RUN, WAY_PRELOAD };
@@ -128,6 +129,40 @@ static void a_child_in_other_namespaces_goes_on_marking(void **state)
 		assert_as_without();
 		assert_true(counted(&m, phase_at(&m, "inside", 0), "page-faults") >= 300);
 	}
+}
+
+/*
+ * As in a container whose script ends with the program: the collector is killed
+ * in the same moment.  A program on a busy machine waits for it only so long.
+ */
+static void what_ends_with_its_container_is_recorded(void **state)
+{
+	struct child r = { .argv = { NULL } };
+	int recorded = 0;
+
+	(void)state;
+	assert_int_equal(run_shell(&r, "unshare -p -f true"), 0);
+	if (r.code != 0)
+		skip_because("no namespaces can be made here");
+	m.dir = tmpdir_make();
+	for (int i = 0; i < CONTAINERS; i++) {
+		char *file = text_make("%s/%d.msgpack", m.dir, i);
+		struct markers *seen;
+
+		run_shell(&r,
+			"JPHASE_OUTPUT=%s unshare -p -f sh -c 'LD_PRELOAD=%s %s phase=a phase=b; "
+			"exit 5'",
+			file, LIBJPHASE, TARGET("act"));
+		assert_int_equal(r.code, 5);
+		wait_for_recording(file);
+		seen = markers_read(file);
+		recorded += markers_count(seen, "b") == 1 && markers_count(seen, "exit") == 1;
+		markers_free(seen);
+		free(file);
+	}
+	run_clear(&r);
+	print_message("%d of %d were whole\n", recorded, CONTAINERS);
+	assert_true(recorded > CONTAINERS / 2);
 }
 
 static void grandchildren_that_outlive_the_first_process_are_measured(void **state)
@@ -407,6 +442,7 @@ int main(void)
 		TEST(five_hundred_short_lived_children_are_all_there),
 		TEST(a_child_in_another_root_goes_on_marking),
 		TEST(a_child_in_other_namespaces_goes_on_marking),
+		TEST(what_ends_with_its_container_is_recorded),
 		TEST(grandchildren_that_outlive_the_first_process_are_measured),
 		TEST(locks_and_pipes_end_with_the_program),
 		TEST(a_thousand_threads_mark_once_each),
