@@ -366,7 +366,8 @@ void intake_marks(struct session *s, struct process *const *processes, size_t co
 	record_batch(s, &b, done);
 }
 
-void intake_drain_present(struct session *s)
+/* What was there when it was called. */
+static void drain_present(struct session *s)
 {
 	uint64_t goal = atomic_load_explicit(&s->shared.ring->head, memory_order_relaxed);
 
@@ -401,14 +402,27 @@ static void thin_out(struct session *s)
 		p->leaves = p->confirmed && !p->first && process_has_ended(p);
 	}
 	/* Whatever they have published is there by now. */
-	intake_drain_present(s);
+	drain_present(s);
 	/* Perhaps one of them left it: who is known to be dead can be told from it. */
+	s->crowd = count_confirmed(s) + CROWD;
 	if (s->consumer.blocked_since_ns)
 		return;
 	for (size_t i = t->count; i > 0; i--)
 		if (t->live[i - 1]->leaves)
 			members_bury(s, t->live[i - 1]);
-	s->crowd = 2 * count_confirmed(s);
+	s->crowd = MAX(2 * count_confirmed(s), CROWD);
+}
+
+static void limit_crowd(struct session *s)
+{
+	if (count_confirmed(s) > MAX(s->crowd, CROWD))
+		thin_out(s);
+}
+
+void intake_drain_present(struct session *s)
+{
+	drain_present(s);
+	limit_crowd(s);
 }
 
 void intake_drain(struct session *s)
@@ -420,8 +434,7 @@ void intake_drain(struct session *s)
 		n = (uint32_t)intake_batch(s);
 		if (n == 0)
 			break;
-		if (count_confirmed(s) > MAX(s->crowd, CROWD))
-			thin_out(s);
+		limit_crowd(s);
 	}
 	if (!consumer_has_work(&s->consumer) && is_stalled(s))
 		atomic_store_explicit(&s->shared.page->stalled, 0, memory_order_relaxed);
