@@ -117,9 +117,9 @@ static void a_child_in_other_namespaces_goes_on_marking(void **state)
 
 	(void)state;
 	assert_int_equal(run_shell(&r, "unshare -m -p -f true"), 0);
+	run_clear(&r);
 	if (r.code != 0)
 		skip_because("no namespaces can be made here");
-	run_clear(&r);
 	GIVE(TARGET("act"), "phase=a",
 		"system=unshare -m -p -f " TARGET("act") " phase=inside touch=300 phase=end",
 		"phase=b");
@@ -142,6 +142,7 @@ static void what_ends_with_its_container_is_recorded(void **state)
 
 	(void)state;
 	assert_int_equal(run_shell(&r, "unshare -p -f true"), 0);
+	run_clear(&r);
 	if (r.code != 0)
 		skip_because("no namespaces can be made here");
 	m.dir = tmpdir_make();
@@ -317,6 +318,10 @@ static void without_proc_and_dev_the_program_still_runs(void **state)
 	struct child r = { .argv = { NULL } };
 
 	(void)state;
+	assert_int_equal(run_shell(&r, "unshare -m mount -t tmpfs none /mnt"), 0);
+	run_clear(&r);
+	if (r.code != 0)
+		skip_because("no file system can be mounted here");
 	m.dir = tmpdir_make();
 	assert_int_equal(
 		run_shell(&r,
@@ -324,8 +329,6 @@ static void without_proc_and_dev_the_program_still_runs(void **state)
 			"mount -t tmpfs none /dev && LD_PRELOAD=%s exec %s phase=a print=ran'",
 			m.dir, LIBJPHASE, TARGET("act")),
 		0);
-	if (strstr(r.err, "unshare") || strstr(r.err, "mount"))
-		skip_because("no file system can be mounted here");
 	assert_string_equal(r.out, "ran\n");
 	assert_int_equal(r.code, 0);
 	run_clear(&r);

@@ -156,15 +156,17 @@ static void assert_clean_end(pid_t collector, const char *log)
 
 static void a_collector_has_no_errors(void **state)
 {
-	char *dir = tmpdir_make(), *file = text_make("%s/x.msgpack", dir);
-	char *log = text_make("--log-file=%s/log", dir);
 	struct jphase_welcome welcome;
+	char *dir, *file, *log;
 	bool recorded = false;
 	pid_t collector;
 	int socket;
 
 	(void)state;
 	need_valgrind();
+	dir = tmpdir_make();
+	file = text_make("%s/x.msgpack", dir);
+	log = text_make("--log-file=%s/log", dir);
 	collector = start_collector(file, log, &socket);
 	be_welcomed(socket, &welcome);
 	for (int i = 0; i < ATTEMPTS && !recorded; i++) {
