@@ -84,6 +84,12 @@ int breakpoint_parse(
 	}
 	if (!length)
 		length = access & HW_BREAKPOINT_X ? sizeof(long) : HW_BREAKPOINT_LEN_4;
+	/* arm64 would leave out, without a word, what lies behind it. */
+	if (!(access & HW_BREAKPOINT_X) && address % LENGTH_MAX + length > LENGTH_MAX) {
+		reason_set(ret_reason,
+			"no processor watches bytes on both sides of a multiple of %d", LENGTH_MAX);
+		return -EINVAL;
+	}
 	*ret = (struct perf_event_attr){
 		.type = PERF_TYPE_BREAKPOINT,
 		.bp_type = access,
@@ -96,7 +102,7 @@ int breakpoint_parse(
 const char *breakpoint_refusal(int err)
 {
 	switch (err) {
-	case -EINVAL: return "the processor cannot watch so many bytes there in that way";
+	case -EINVAL: return "the processor cannot watch this in that way";
 	case -ENOSPC: return "the processor has no more breakpoints";
 	default: return NULL;
 	}

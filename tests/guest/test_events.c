@@ -206,7 +206,8 @@ static void an_event_that_does_not_exist_is_refused_with_a_suggestion(void **sta
 	(void)state;
 	assert_refused("INST_RETIREDD", "\"INST_RETIREDD\"", "INST_RETIRED");
 	assert_refused("arm_n1::NONSENSE", "\"arm_n1::NONSENSE\"", "no such event");
-	assert_refused("mem:0x10000001/8", "\"mem:0x10000001/8\"", "the processor cannot watch");
+	assert_refused("mem:0x10000001/8", "\"mem:0x10000001/8\"", "both sides of a multiple");
+	assert_refused("mem:0x10000000:wx", "\"mem:0x10000000:wx\"", "the processor cannot watch");
 }
 
 static void names_of_the_pmu_count_as_the_generic_ones_do(void **state)

@@ -28,6 +28,8 @@ static void names_are_read_as_perf_reads_them(void **state)
 		{ "mem:0x1000/8:wr", 0x1000, 8, HW_BREAKPOINT_RW },
 		{ "mem:0x1000/1:r", 0x1000, 1, HW_BREAKPOINT_R },
 		{ "mem:0xffff000000001000/2", 0xffff000000001000, 2, HW_BREAKPOINT_RW },
+		{ "mem:0x1007/1", 0x1007, 1, HW_BREAKPOINT_RW },
+		{ "mem:0x1006:x", 0x1006, sizeof(long), HW_BREAKPOINT_X },
 		{ "mem:0x1000:x", 0x1000, sizeof(long), HW_BREAKPOINT_X },
 	};
 	struct perf_event_attr attr;
@@ -57,6 +59,8 @@ static void what_is_wrong_is_told(void **state)
 		{ "mem:0x1000/4/4", "it is written mem:" },
 		{ "mem:0x10000000000000000", "it is written mem:" },
 		{ "mem:0x1000/9", "more than 8 bytes" },
+		{ "mem:0x1001/8", "both sides of a multiple of 8" },
+		{ "mem:0x1006", "both sides of a multiple of 8" },
 		{ "mem:0x1000:", "\"\" is no access" },
 		{ "mem:0x1000:q", "\"q\" is no access" },
 		{ "mem:0x1000:ww", "\"ww\" is no access" },
