@@ -24,7 +24,8 @@
  * call: either it wakes the collector, which has answered before the marker
  * comes to wait, or it waits, where the collector is awake; with some 50 more
  * or less.  A read of the clock, of about that length too, begins again when
- * the kernel has just moved it on.  Rarely it makes both calls.
+ * the kernel has just moved it on.  Rarely it makes both calls, which are some
+ * 90 more.
  */
 #define MARKER_USER       1000
 #define MARKER_WAYS       250
@@ -96,11 +97,13 @@ static size_t within(const struct beyond *b, int64_t distance)
 	return count;
 }
 
-/* One constant, up to a read of the clock, in 99 of 100 phases. */
+/* One constant, up to two reads of the clock, in 99 of 100 phases, and to one in 95. */
 static void assert_constant(const struct beyond *b)
 {
-	if (within(b, CLOCK_READ) * 100 < b->count * 99)
-		fail_msg("only %zu are a read of the clock away from it", within(b, CLOCK_READ));
+	if (within(b, 2 * CLOCK_READ) * 100 < b->count * 99 ||
+		within(b, CLOCK_READ) * 100 < b->count * 95)
+		fail_msg("%zu are up to a read of the clock away from it, %zu up to two",
+			within(b, CLOCK_READ), within(b, 2 * CLOCK_READ));
 }
 
 static void assert_within(const struct beyond *b, int64_t distance)
