@@ -99,7 +99,7 @@ static void sampled_regions_are_their_work_and_one_constant(void **state)
 	(void)state;
 	measure_regions("JPHASE_MODE=exact", &sampled, &read);
 	assert_int_equal(read.count, THREADS);
-	assert_true(sampled.most - sampled.least <= CLOCK_READ);
+	assert_true(sampled.most - sampled.least <= 2 * CLOCK_READ);
 }
 
 /* The kernel then has no probe to share: each thread has one of its own. */
@@ -112,7 +112,7 @@ static void without_tracefs_regions_are_sampled_as_exactly(void **state)
 	measure_regions("JPHASE_MODE=exact", &sampled, &read);
 	assert_int_equal(mount("tracing", TRACEFS, "tracefs", 0, NULL), 0);
 	assert_int_equal(read.count, THREADS);
-	assert_true(sampled.most - sampled.least <= CLOCK_READ);
+	assert_true(sampled.most - sampled.least <= 2 * CLOCK_READ);
 }
 
 /* Seven by the same name, for a PMU that counts six at a time. */
