@@ -377,8 +377,10 @@ void legend_print(
 			see_column(&l, i);
 	for (size_t i = 0; i < m->row_count; i++)
 		see_row(&l, &m->rows[i]);
-	for (size_t i = 0; i < m->node_count; i++)
+	for (size_t i = 0; i < m->node_count; i++) {
 		l.is_short |= m->nodes[i].is_short;
+		l.is_late |= node_is_late(&m->nodes[i]);
+	}
 
 	if (l.scaled)
 		put_scaled(&l);

@@ -209,6 +209,7 @@ struct region_node {
 	bool is_short;               /* half of its task-clock, or time, or more is its markers' */
 	uint64_t taken[TAKEN_KINDS]; /* boundaries */
 	uint64_t delay_ns;           /* the longest */
+	uint64_t late_ns;            /* of each region with values the longer one, together */
 	uint64_t repaired;
 	uint64_t unresolved;
 	struct value *values; /* as a region's */
@@ -395,8 +396,9 @@ const char *amount_undivided(const struct amount *amount, const struct row *row)
 /* "closed by the end of outer", or "" */
 void region_quality(const struct region *r, char text[QUALITY_ROOM]);
 
-/* Its counters were read more than a tenth of its time after a boundary. */
+/* Their counters were read more than a tenth of their time after a boundary. */
 bool row_is_late(const struct row *row);
+bool node_is_late(const struct region_node *n);
 
 /* "exact", "sync", "async", "none" */
 const char *taken_name(struct taken taken);

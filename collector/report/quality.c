@@ -76,6 +76,11 @@ bool row_is_late(const struct row *row)
 	return row->value_count && row->late_ns > row->duration_ns / 10;
 }
 
+bool node_is_late(const struct region_node *n)
+{
+	return n->late_ns > n->duration_ns / 10;
+}
+
 void row_quality(const struct row *row, char text[QUALITY_ROOM])
 {
 	text[0] = '\0';

@@ -40,7 +40,8 @@ static void put_name(const struct region_table *t, const struct region_node *n, 
 	(void)column;
 	cell_nested(&t->nesting, n, text);
 	used = strlen(text);
-	snprintf(text + used, GRID_CELL - used, "%s", n->is_short ? " ?" : "");
+	snprintf(text + used, GRID_CELL - used, "%s%s", n->is_short ? " ?" : "",
+		node_is_late(n) ? " !" : "");
 }
 
 static void put_run(const struct region_table *t, const struct region_node *n, size_t column,

@@ -112,6 +112,8 @@ static void add_region(const struct model *m, struct region_node *node, const st
 	node->inside_ns += r->inside_ns;
 	node->clock_ns += r->clock_ns;
 	node->markers_clock_ns += r->markers_clock_ns;
+	if (!r->reason)
+		node->late_ns += MAX(r->begin_taken.delay_ns, r->end_taken.delay_ns);
 	node->repaired += r->repaired;
 	node->unresolved += is_unresolved(r->reason);
 	count_boundary(node, r->begin_taken);

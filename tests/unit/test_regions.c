@@ -281,6 +281,9 @@ static void markers_of_one_reading_are_unresolved(void **state)
 	assert_int_equal(m->regions[0].end_taken.delay_ns, 1 * MS);
 	assert_int_equal(m->runs[0].regions_unresolved, 1);
 	assert_int_equal(m->regions[1].begin_ns, T0 + 2 * MS);
+	assert_true(node_is_late(&m->nodes[0]));
+	/* Which has no values that could be. */
+	assert_false(node_is_late(&m->nodes[1]));
 	model_close(m);
 }
 
@@ -300,6 +303,7 @@ static void a_missing_sample_is_a_late_reading(void **state)
 	assert_quality(whole(m, 0, "task-clock"), "read 300 µs after the boundary");
 	assert_int_equal(m->regions[0].end_ns, T0 + 2 * MS);
 	assert_int_equal(m->regions[0].end_taken.delay_ns, 300 * US);
+	assert_true(node_is_late(&m->nodes[0]));
 	model_close(m);
 }
 
