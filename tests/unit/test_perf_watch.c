@@ -27,6 +27,7 @@ struct stage {
 	struct reader_env env;
 	struct perf_watch *watch;
 	pid_t pid;
+	bool ended;
 };
 
 struct said {
@@ -44,14 +45,17 @@ static struct said usual(void)
 	};
 }
 
-static void say_of(const struct stage *s, const struct said *said)
+static struct stage s;
+static struct said said;
+
+static void say(void)
 {
 	char *stat = text_make("%d (a) b) %c 1 1 1 0 -1 %u 9 9 9 9 %u 0 9 9 20 0 1 0 %u 4096 1\n",
-		(int)s->pid, said->state, said->flags, said->ticks, said->born);
+		(int)s.pid, said.state, said.flags, said.ticks, said.born);
 	char *status = text_make("Name:\ta) b\nState:\tS\nUid:\t%u\t%u\t0\t0\nGid:\t5\t5\t5\t5\n",
-		said->real, said->user);
-	char *stat_path = text_make("%s/%d/stat", s->proc, (int)s->pid);
-	char *status_path = text_make("%s/%d/status", s->proc, (int)s->pid);
+		said.real, said.user);
+	char *stat_path = text_make("%s/%d/stat", s.proc, (int)s.pid);
+	char *status_path = text_make("%s/%d/status", s.proc, (int)s.pid);
 
 	assert_int_equal(file_write(stat_path, stat, strlen(stat)), 0);
 	assert_int_equal(file_write(status_path, status, strlen(status)), 0);
@@ -61,20 +65,21 @@ static void say_of(const struct stage *s, const struct said *said)
 	free(status_path);
 }
 
-static void stage_end_process(struct stage *s)
+static void end_process(void)
 {
-	if (s->pid > 0) {
-		kill(s->pid, SIGKILL);
-		waitpid(s->pid, NULL, 0);
-	}
+	if (s.ended)
+		return;
+	kill(s.pid, SIGKILL);
+	waitpid(s.pid, NULL, 0);
+	s.ended = true;
 }
 
-static struct stage stage_open(void)
+static int begin(void **state)
 {
-	struct stage s = { .proc = tmpdir_make() };
-	struct said said = usual();
 	char *dir;
 
+	(void)state;
+	s = (struct stage){ .proc = tmpdir_make() };
 	s.env = (struct reader_env){ .proc_root = s.proc, .sys_root = "/sys" };
 	s.pid = fork();
 	assert_true(s.pid >= 0);
@@ -86,133 +91,97 @@ static struct stage stage_open(void)
 	dir = text_make("%s/%d", s.proc, (int)s.pid);
 	assert_int_equal(mkdir(dir, 0755), 0);
 	free(dir);
-	say_of(&s, &said);
-	return s;
+	said = usual();
+	say();
+	assert_int_equal(perf_watch_open(&s.env, s.pid, &s.watch), 0);
+	return 0;
 }
 
-static void stage_watch(struct stage *s)
+static int end(void **state)
 {
-	assert_int_equal(perf_watch_open(&s->env, s->pid, &s->watch), 0);
-}
-
-static void stage_close(struct stage *s)
-{
-	perf_watch_close(s->watch);
-	tmpdir_remove(s->proc);
+	(void)state;
+	perf_watch_close(s.watch);
+	end_process();
+	tmpdir_remove(s.proc);
+	return 0;
 }
 
 static void while_the_event_is_there_nothing_is_lost(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
 	assert_false(perf_watch_is_lost(s.watch, 0));
 	said.ticks = 500;
 	said.real++;
-	say_of(&s, &said);
+	say();
 	assert_false(perf_watch_is_lost(s.watch, 0));
-	stage_end_process(&s);
-	stage_close(&s);
 }
 
 static void an_event_gone_with_other_rights_is_lost_at_once(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	said.user++;
-	say_of(&s, &said);
+	say();
 	assert_true(perf_watch_is_lost(s.watch, 0));
-	stage_close(&s);
 }
 
 /* As when su becomes root altogether. */
 static void an_event_gone_with_all_ids_new_is_lost_at_once(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	said.real++;
 	said.user++;
-	say_of(&s, &said);
+	say();
 	assert_true(perf_watch_is_lost(s.watch, 0));
-	stage_close(&s);
 }
 
 static void an_event_gone_and_50_ms_not_counted_are_lost(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	assert_false(perf_watch_is_lost(s.watch, 1000 * MSEC));
 	said.ticks = 4;
-	say_of(&s, &said);
+	say();
 	assert_false(perf_watch_is_lost(s.watch, 1000 * MSEC));
 	said.ticks = 5;
-	say_of(&s, &said);
+	say();
 	assert_true(perf_watch_is_lost(s.watch, 1001 * MSEC));
-	stage_close(&s);
 }
 
 static void an_event_gone_while_the_counters_go_on_is_not_lost(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	for (unsigned i = 0; i < 10; i++) {
 		said.ticks = 100 * i;
-		say_of(&s, &said);
+		say();
 		assert_false(perf_watch_is_lost(s.watch, 1000 * i * MSEC));
 	}
-	stage_close(&s);
 }
 
 static void a_process_that_ends_has_lost_nothing(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	said.real++;
 	said.state = 'Z';
-	say_of(&s, &said);
+	say();
 	assert_false(perf_watch_is_lost(s.watch, 0));
 	said.state = 'R';
 	said.flags |= 4;
-	say_of(&s, &said);
+	say();
 	assert_false(perf_watch_is_lost(s.watch, 0));
-	stage_close(&s);
 }
 
 static void another_process_of_the_same_number_is_not_ours(void **state)
 {
-	struct stage s = stage_open();
-	struct said said = usual();
-
 	(void)state;
-	stage_watch(&s);
-	stage_end_process(&s);
+	end_process();
 	said.real++;
 	said.born++;
-	say_of(&s, &said);
+	say();
 	assert_false(perf_watch_is_lost(s.watch, 0));
-	stage_close(&s);
 }
 
 static void a_process_that_is_not_there_is_refused(void **state)
@@ -226,16 +195,18 @@ static void a_process_that_is_not_there_is_refused(void **state)
 	assert_null(perf_watch_close(NULL));
 }
 
+#define TEST(claim) cmocka_unit_test_setup_teardown(claim, begin, end)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(while_the_event_is_there_nothing_is_lost),
-		cmocka_unit_test(an_event_gone_with_other_rights_is_lost_at_once),
-		cmocka_unit_test(an_event_gone_with_all_ids_new_is_lost_at_once),
-		cmocka_unit_test(an_event_gone_and_50_ms_not_counted_are_lost),
-		cmocka_unit_test(an_event_gone_while_the_counters_go_on_is_not_lost),
-		cmocka_unit_test(a_process_that_ends_has_lost_nothing),
-		cmocka_unit_test(another_process_of_the_same_number_is_not_ours),
+		TEST(while_the_event_is_there_nothing_is_lost),
+		TEST(an_event_gone_with_other_rights_is_lost_at_once),
+		TEST(an_event_gone_with_all_ids_new_is_lost_at_once),
+		TEST(an_event_gone_and_50_ms_not_counted_are_lost),
+		TEST(an_event_gone_while_the_counters_go_on_is_not_lost),
+		TEST(a_process_that_ends_has_lost_nothing),
+		TEST(another_process_of_the_same_number_is_not_ours),
 		cmocka_unit_test(a_process_that_is_not_there_is_refused),
 	};
 
