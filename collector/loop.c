@@ -7,6 +7,7 @@
 #include "calibrate.h"
 #include "intake.h"
 #include "internal/doorbell.h"
+#include "internal/ring.h"
 #include "internal/sys.h"
 #include "internal/util.h"
 #include "marks.h"
@@ -19,6 +20,9 @@
 #define SWEEP_NS        NSEC_PER_SEC
 #define BLOCKED_NS      NSEC_PER_MSEC
 #define FLUSH_NS        (2 * NSEC_PER_SEC)
+
+/* A process that has ended is kept no longer for what it may have left in the ring. */
+#define LEAVE_NS (2 * CONSUMER_CLAIM_NS)
 
 /* A process that we could not confirm is forgotten when it has been silent this long. */
 #define STRANGER_NS (2 * NSEC_PER_SEC)
@@ -38,6 +42,41 @@ static void process_gone(struct session *s, struct process *p)
 	if (p->first && s->launched && s->command.kind != JOB_COMMAND)
 		return;
 	members_bury(s, p);
+}
+
+static void begin_leaving(struct session *s, struct process *p)
+{
+	p->leaving = true;
+	p->left_ns = now_ns();
+	p->left_at = atomic_load_explicit(&s->shared.ring->head, memory_order_relaxed);
+}
+
+/*
+ * Another one's claim may be in the way of what it has left, and would make its
+ * records those of a stranger.  The position is only a hint, which a target may
+ * have written: not for ever.
+ */
+static bool has_left(const struct session *s, const struct process *p, uint64_t now)
+{
+	return ring_distance(p->left_at, s->consumer.tail) <= 0 || now - p->left_ns >= LEAVE_NS;
+}
+
+/* True if somebody has gone. */
+static bool see_off(struct session *s)
+{
+	uint64_t now = now_ns();
+	bool any = false;
+
+	for (size_t i = s->processes.count; i > 0; i--) {
+		struct process *p = s->processes.live[i - 1];
+
+		if (!p->leaving || !has_left(s, p, now))
+			continue;
+		p->leaving = false;
+		process_gone(s, p);
+		any = true;
+	}
+	return any;
 }
 
 /* Without a status the launcher itself has died: the program goes on as any other. */
@@ -82,10 +121,11 @@ static void do_job(struct session *s, const struct job *job)
 	switch (job->kind) {
 	case JOB_REGISTER: members_register(s, job); break;
 	case JOB_GONE:
-		drain_dead(s, job->index);
 		p = find_index(s, job->index);
 		if (p)
-			process_gone(s, p);
+			begin_leaving(s, p);
+		drain_dead(s, job->index);
+		see_off(s);
 		break;
 	case JOB_COMMAND:
 		intake_drain(s);
@@ -138,8 +178,8 @@ static void look_for_ends(struct session *s)
 	for (size_t i = s->processes.count; i > 0; i--) {
 		struct process *p = s->processes.live[i - 1];
 
-		if (p->confirmed && p->pidfd < 0 && !p->gone && process_has_ended(p))
-			process_gone(s, p);
+		if (p->confirmed && p->pidfd < 0 && !p->gone && !p->leaving && process_has_ended(p))
+			begin_leaving(s, p);
 	}
 }
 
@@ -268,6 +308,7 @@ void loop_run(struct session *s)
 		intake_drain(s);
 		ask |= do_jobs(s);
 		unblock(s);
+		ask |= see_off(s);
 		now = now_ns();
 		next = snapshot_sample(s, now);
 		ask |= now >= s->due_ns;

@@ -29,6 +29,9 @@ struct process {
 	bool calibrates;   /* it is ours, and shows what markers cost */
 	bool ended;        /* its last boundary was its own exit marker */
 	bool gone;
+	bool leaving; /* it has ended, and goes when these two say so: */
+	uint64_t left_ns;
+	uint64_t left_at; /* before that position lies in the ring what it has left there */
 	bool leaves;      /* has ended, and is buried as soon as its markers are taken */
 	bool replaced;    /* its pid is someone else's by now */
 	uint64_t started; /* in clock ticks since the machine has; tells a pid's holders apart */

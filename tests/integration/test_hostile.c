@@ -440,6 +440,34 @@ static void a_ring_of_the_far_future_is_survived(void **state)
 	markers_free(seen);
 }
 
+/* They are its own, and not those of a stranger with its number. */
+static void what_a_dead_process_left_behind_a_claim_is_its_own(void **state)
+{
+	struct markers *seen;
+	size_t held = 0, left = 0;
+	pid_t pid = 0;
+
+	(void)state;
+	measure_forger("hold", "5", "0");
+	seen = markers_read(m.file);
+	assert_true(seen->complete);
+	assert_int_equal(seen->lost, 0);
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct marker_seen *marker = &seen->marker[i];
+
+		if (str_eq(marker->name, "held") && ++held)
+			pid = marker->pid;
+		if (!str_eq(marker->name, "left"))
+			continue;
+		left++;
+		assert_int_equal(marker->pid, pid);
+		assert_true(marker->counted);
+	}
+	assert_int_equal(held, 5);
+	assert_int_equal(left, 5);
+	markers_free(seen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +481,8 @@ int main(void)
 		cmocka_unit_test_teardown(markers_of_others_open_no_counters_on_them, forget),
 		cmocka_unit_test_teardown(any_bytes_in_the_ring_are_survived, forget),
 		cmocka_unit_test_teardown(a_ring_of_the_far_future_is_survived, forget),
+		cmocka_unit_test_teardown(
+			what_a_dead_process_left_behind_a_claim_is_its_own, forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * session, of PID among them.
  * forger bytes ROUNDS SEED: writes anything anywhere in what it shares with the
  * collector, and marks and forks between.
+ * forger hold ROUNDS: so many children mark and end behind a claim of their parent.
  * forger ahead ROUNDS: lets all records of the ring, so often, be those of a far later round.
  */
 #include <signal.h>
@@ -51,19 +52,65 @@ static void rest(long us)
 	nanosleep(&ts, NULL);
 }
 
-static void forge(uint32_t pid, enum jphase_kind kind)
+static uint64_t claim(void)
 {
-	struct jphase_record *rec;
 	uint64_t position;
 
 	while (!ring_claim(ring, ring->records, getpid(), &position))
 		rest(100);
-	rec = ring_slot(ring, ring->records, position);
+	return position;
+}
+
+static void publish(uint64_t position, uint32_t pid, enum jphase_kind kind)
+{
+	struct jphase_record *rec = ring_slot(ring, ring->records, position);
+
 	memset((char *)rec + sizeof(rec->state), 0, sizeof(*rec) - sizeof(rec->state));
 	rec->pid = rec->tid = pid;
 	rec->kind = (uint8_t)kind;
 	strcpy(rec->name, "forged");
 	ring_publish(rec, getpid(), position);
+}
+
+static void forge(uint32_t pid, enum jphase_kind kind)
+{
+	publish(claim(), pid, kind);
+}
+
+/* The first marker has been taken when it returns; what is left lies behind the claim. */
+static void mark_and_wait(const int ready[2], const int go[2])
+{
+	char byte = 0;
+
+	joule_phase("held");
+	if (write(ready[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 1)
+		joule_mark("left");
+	_exit(0);
+}
+
+static void hold(long rounds)
+{
+	int ready[2], go[2];
+	char byte = 0;
+
+	if (pipe(ready) < 0 || pipe(go) < 0)
+		exit(1);
+	for (long i = 0; i < rounds; i++) {
+		uint64_t position;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			mark_and_wait(ready, go);
+		if (read(ready[0], &byte, 1) != 1)
+			exit(1);
+		position = claim();
+		if (write(go[1], &byte, 1) != 1)
+			exit(1);
+		waitpid(pid, NULL, 0);
+		/* The collector hears of its end meanwhile. */
+		rest(50000);
+		publish(position, (uint32_t)getpid(), JPHASE_MARK);
+	}
 }
 
 static void forge_pids(long rounds, uint32_t other)
@@ -172,6 +219,8 @@ int main(int argc, char **argv)
 	joule_phase("begin");
 	if (strcmp(what, "pids") == 0)
 		forge_pids(rounds, number);
+	else if (strcmp(what, "hold") == 0)
+		hold(rounds);
 	else if (strcmp(what, "ahead") == 0)
 		run_ahead(rounds);
 	seed = number;
