@@ -40,6 +40,16 @@ static bool take_number(const char **at, uint64_t *ret)
 	return errno == 0;
 }
 
+/* None is 0, which cannot be chosen. */
+static bool take_length(const char **at, uint64_t *ret)
+{
+	*ret = 0;
+	if (**at != '/')
+		return true;
+	(*at)++;
+	return take_number(at, ret) && *ret;
+}
+
 /* 0: not all of it are letters of an access, once each. */
 static uint32_t access_of(const char *letters)
 {
@@ -62,11 +72,10 @@ int breakpoint_parse(
 	const char *name, struct perf_event_attr *ret, char ret_reason[READER_REASON_ROOM])
 {
 	const char *at = name + strlen(PREFIX);
-	uint64_t address, length = 0;
+	uint64_t address, length;
 	uint32_t access = HW_BREAKPOINT_RW;
 
-	if (!take_number(&at, &address) || (*at == '/' && (at++, !take_number(&at, &length))) ||
-		(*at && *at != ':')) {
+	if (!take_number(&at, &address) || !take_length(&at, &length) || (*at && *at != ':')) {
 		reason_set(ret_reason, SYNTAX);
 		return -EINVAL;
 	}

@@ -55,6 +55,7 @@ static void what_is_wrong_is_told(void **state)
 		{ "mem:-1", "it is written mem:" },
 		{ "mem: 1", "it is written mem:" },
 		{ "mem:0x1000/", "it is written mem:" },
+		{ "mem:0x1000/0:w", "it is written mem:" },
 		{ "mem:0x1000/4w", "it is written mem:" },
 		{ "mem:0x1000/4/4", "it is written mem:" },
 		{ "mem:0x10000000000000000", "it is written mem:" },
