@@ -284,10 +284,9 @@ static bool publish(
 static bool is_urgent(const struct jphase_record *rec, uint64_t position)
 {
 	enum jphase_kind kind = (enum jphase_kind)rec->kind;
-	uint32_t step = MIN(shim.records / 4, is_sampled(kind) ? JPHASE_SAMPLES_AHEAD / 2 : ~0u);
 
 	return kind == JPHASE_PHASE || (is_region(kind) && shim.regions && !is_sampled(kind)) ||
-	       (position & (step - 1)) == 0;
+	       (position & (shim.records / 4 - 1)) == 0;
 }
 
 /*
