@@ -40,6 +40,7 @@ static _Thread_local struct {
 	bool met;                  /* the collector has this thread's counters open */
 	char *volatile frame;      /* of the marker in progress, or NULL */
 	uint64_t since_ns;         /* when that one began */
+	uint64_t looked; /* position of the end that looked for the collector last, and 1 */
 } self __attribute__((tls_model("initial-exec")));
 
 static pid_t thread_id(pid_t stale)
@@ -78,6 +79,7 @@ static pid_t identify(void)
 		self.took_ns = 0;
 	}
 	self.met = false;
+	self.looked = 0;
 	self.pid = pid;
 	return pid;
 }
@@ -291,15 +293,22 @@ static bool is_urgent(const struct jphase_record *rec, uint64_t position)
 
 /*
  * Would further samples outrun the collector, and with it the kernel's buffer?
- * At an end, since what comes after its sample is in none of its region's counts.
+ * At an end, since what comes after its sample is in none of its region's
+ * counts; and by a record of our own, whose page is there without a fault.
  */
 static bool outruns(const struct jphase_record *rec, uint64_t position)
 {
-	uint64_t ahead = MIN(shim.records / 2, (uint32_t)JPHASE_SAMPLES_AHEAD);
+	int64_t step = MIN(shim.records / 4, (uint32_t)JPHASE_SAMPLES_AHEAD / 2);
+	uint64_t looked = self.looked - 1;
+	bool pending;
 
-	return rec->kind == JPHASE_END && is_sampled(JPHASE_END) && position >= ahead &&
-	       ring_is_pending(ring_slot(shim.ring, shim.records, position - ahead),
-		       (position - ahead) & RING_POSITION_MASK);
+	if (rec->kind != JPHASE_END || !is_sampled(JPHASE_END) ||
+		(self.looked && ring_distance(position, looked) < step))
+		return false;
+	pending =
+		self.looked && ring_is_pending(ring_slot(shim.ring, shim.records, looked), looked);
+	self.looked = position + 1;
+	return pending;
 }
 
 /* Longer than a marker lasts, and a handler that interrupts it. */
