@@ -298,7 +298,7 @@ static bool is_urgent(const struct jphase_record *rec, uint64_t position)
  */
 static bool outruns(const struct jphase_record *rec, uint64_t position)
 {
-	int64_t step = MIN(shim.records / 4, (uint32_t)JPHASE_SAMPLES_AHEAD / 2);
+	int64_t step = MIN(shim.records / 4, (uint32_t)JPHASE_SAMPLES_AHEAD * 3 / 4);
 	uint64_t looked = self.looked - 1;
 	bool pending;
 

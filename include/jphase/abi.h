@@ -107,8 +107,8 @@ static_assert(offsetof(struct jphase_ring, record) == 192, "layout");
 #define JPHASE_SESSION_SAMPLES 0x08u
 
 /*
- * With SAMPLES: before so many records of a thread wait for the collector, an
- * end waits for it.  The kernel's buffers hold the samples of half as many again.
+ * With SAMPLES: an end waits for the collector before half as many again of a
+ * thread's records wait for it.  The kernel's buffers hold that many samples.
  */
 #define JPHASE_SAMPLES_AHEAD 128
 
