@@ -379,15 +379,6 @@ static void drain_present(struct session *s)
 	}
 }
 
-static size_t count_confirmed(const struct session *s)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < s->processes.count; i++)
-		count += s->processes.live[i]->confirmed;
-	return count;
-}
-
 /*
  * Those that have ended are told by the control thread, which on a busy machine
  * is slower than they come, and each holds ten descriptors or more.
@@ -404,18 +395,18 @@ static void thin_out(struct session *s)
 	/* Whatever they have published is there by now. */
 	drain_present(s);
 	/* Perhaps one of them left it: who is known to be dead can be told from it. */
-	s->crowd = count_confirmed(s) + CROWD;
+	s->crowd = process_count_confirmed(&s->processes) + CROWD;
 	if (s->consumer.blocked_since_ns)
 		return;
 	for (size_t i = t->count; i > 0; i--)
 		if (t->live[i - 1]->leaves)
 			members_bury(s, t->live[i - 1]);
-	s->crowd = MAX(2 * count_confirmed(s), CROWD);
+	s->crowd = MAX(2 * process_count_confirmed(&s->processes), CROWD);
 }
 
 static void limit_crowd(struct session *s)
 {
-	if (count_confirmed(s) > MAX(s->crowd, CROWD))
+	if (process_count_confirmed(&s->processes) > MAX(s->crowd, CROWD))
 		thin_out(s);
 }
 

@@ -205,15 +205,6 @@ static void keep_house(struct session *s, uint64_t now)
 	forget_strangers(s, now);
 }
 
-static size_t count_confirmed(const struct session *s)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < s->processes.count; i++)
-		count += s->processes.live[i]->confirmed;
-	return count;
-}
-
 /* Asked once per housekeeping interval, and at once when the last process has ended. */
 static bool is_over(struct session *s, uint64_t now, bool ask)
 {
@@ -227,8 +218,8 @@ static bool is_over(struct session *s, uint64_t now, bool ask)
 	}
 	if (s->calibration.pid > 0 && calibrate(s, now))
 		return false;
-	return ask && count_confirmed(s) == 0 && shared_is_deserted(&s->shared) &&
-	       !calibrate(s, now);
+	return ask && process_count_confirmed(&s->processes) == 0 &&
+	       shared_is_deserted(&s->shared) && !calibrate(s, now);
 }
 
 /* Whose markers wake nobody, be it async or regions that the kernel samples. */
@@ -273,7 +264,7 @@ static void drain_last(struct session *s, bool deserted)
 
 static void complete(struct session *s)
 {
-	size_t alive = count_confirmed(s);
+	size_t alive = process_count_confirmed(&s->processes);
 
 	drain_last(s, alive == 0);
 	/* Who lives on marks into the void from now on. */

@@ -124,6 +124,15 @@ struct process *process_find(const struct process_table *t, pid_t as_named)
 	return NULL;
 }
 
+size_t process_count_confirmed(const struct process_table *t)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		count += t->live[i]->confirmed;
+	return count;
+}
+
 struct process *process_find_pid(const struct process_table *t, pid_t pid)
 {
 	for (size_t i = 0; i < t->count; i++)

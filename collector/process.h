@@ -73,6 +73,8 @@ bool process_is_called(const struct process *p, pid_t as_named);
 struct process *process_find(const struct process_table *t, pid_t as_named);
 struct process *process_find_pid(const struct process_table *t, pid_t pid);
 
+size_t process_count_confirmed(const struct process_table *t);
+
 /* A new entry with nothing open.  NULL: out of memory. */
 struct process *process_add(struct process_table *t);
 
