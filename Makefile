@@ -29,9 +29,10 @@ AR := $(CROSS)-ar
 # Libraries for the other machine, unpacked beside the objects.
 SYSROOT              := $(B)/sysroot
 SYSROOT_LIB          := $(SYSROOT)/usr/lib/$(CROSS)
-SYSROOT_READY        := $(SYSROOT)/ready
 SYSROOT_PACKAGES     := libpfm4-dev libpfm4 libmsgpack-dev libmsgpackc2 \
 			libcmocka-dev libcmocka0 busybox-static dash
+# Another list of packages is another file.
+SYSROOT_READY        := $(SYSROOT)/ready-$(firstword $(shell echo $(SYSROOT_PACKAGES) | cksum))
 DEB_ARCH             := $(subst x86_64,amd64,$(subst aarch64,arm64,$(firstword $(subst -, ,$(CROSS)))))
 CROSS_CPPFLAGS       := -isystem $(SYSROOT)/usr/include
 CROSS_LIBS           := -L$(SYSROOT_LIB) -Wl,-rpath-link,$(SYSROOT_LIB)
