@@ -109,8 +109,8 @@ struct patience {
 	unsigned slice;
 };
 
-/* Sleeps on the word for the next slice.  False: no more waiting. */
-static bool wait_slice(struct patience *p, const void *word, uint32_t value)
+/* How long to sleep next, in nanoseconds.  0: no more waiting. */
+static uint64_t next_slice(struct patience *p)
 {
 	static const uint8_t slice_ms[] = { 1, 1, 2, 4, 10 };
 	uint64_t slice_ns = slice_ms[p->slice] * NSEC_PER_MSEC;
@@ -118,27 +118,24 @@ static bool wait_slice(struct patience *p, const void *word, uint32_t value)
 	uint64_t left = p->slice ? saturating_sub(p->until_ns, now_ns()) : slice_ns;
 
 	if (collector_is_gone() || is_stalled())
-		return false;
-	if (!left) {
+		return 0;
+	if (!left)
 		atomic_store_explicit(&shim.page->stalled, 1, memory_order_relaxed);
-		return false;
-	}
 	if (p->slice < ARRAY_SIZE(slice_ms) - 1)
 		p->slice++;
-	sys_futex_wait(word, value, MIN(left, slice_ns));
-	return true;
+	return MIN(left, slice_ns);
 }
 
-/* Waits until the collector has read the counters for this record. */
+/* Rings, and waits until the collector has read the counters for this record. */
 static void wait_acknowledged(struct jphase_record *rec, uint64_t position, struct patience *p)
 {
 	uint32_t waiting = ring_futex_value(ring_state(RING_WAITING, 0, position));
+	uint64_t slice_ns = next_slice(p);
 
-	if (!ring_wait_begin(rec, position))
-		return;
-	while (!ring_is_acknowledged(rec, position))
-		if (!wait_slice(p, ring_futex(rec), waiting))
-			return;
+	ring_wait_begin(rec, position);
+	doorbell_ring_and_wait(shim.page, ring_futex(rec), waiting, slice_ns);
+	while (!ring_is_acknowledged(rec, position) && (slice_ns = next_slice(p)))
+		sys_futex_wait(ring_futex(rec), waiting, slice_ns);
 }
 
 /* Waits for the slot that is in the way.  False: no more waiting. */
@@ -146,7 +143,7 @@ static bool wait_for_space(uint64_t position, struct patience *p)
 {
 	struct jphase_record *rec = ring_slot(shim.ring, shim.records, position);
 	uint64_t before = position - shim.records;
-	uint64_t state;
+	uint64_t state, slice_ns;
 
 	doorbell_ring(shim.page);
 	ring_wait_begin(rec, before);
@@ -154,7 +151,10 @@ static bool wait_for_space(uint64_t position, struct patience *p)
 	/* It has room by now, unless somebody writes what he likes. */
 	if (ring_distance(ring_position_of(state), position) >= 0)
 		return now_ns() < p->until_ns;
-	return wait_slice(p, ring_futex(rec), ring_futex_value(state));
+	slice_ns = next_slice(p);
+	if (slice_ns)
+		sys_futex_wait(ring_futex(rec), ring_futex_value(state), slice_ns);
+	return slice_ns;
 }
 
 static bool lose(_Atomic uint64_t *counter)
@@ -363,11 +363,11 @@ static void emit_record(struct jphase_record *prepared, uint64_t wait_ns)
 			patience.until_ns = prepared->clock_ns + MARKER_WAIT_NS;
 			waits = true;
 		}
-		if (waits || (shim.rings && is_urgent(prepared, position)))
-			doorbell_ring(shim.page);
 		if (waits)
 			wait_acknowledged(
 				ring_slot(shim.ring, shim.records, position), position, &patience);
+		else if (shim.rings && is_urgent(prepared, position))
+			doorbell_ring(shim.page);
 		self.met |= waits && is_region((enum jphase_kind)prepared->kind) &&
 			    is_still((pid_t)prepared->pid);
 	}

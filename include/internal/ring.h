@@ -18,7 +18,7 @@
  *
  * E1/C3: an emitter writes only where the collector has finished reading.
  * E3/C1: the collector copies only what an emitter has finished writing.
- * After E3 the doorbell is rung: include/internal/doorbell.h.
+ * After E3, or E4, the doorbell is rung: include/internal/doorbell.h.
  * E3 fails where the collector has retired the claim: the late owner gives
  * the slot back and counts its marker as revoked.
  *

@@ -123,4 +123,50 @@ static inline int sys_futex_wake(void *word, int waiters)
 	return (int)SYS_RESULT(syscall(SYS_futex, word, FUTEX_WAKE, waiters, NULL, NULL, 0));
 }
 
+/*
+ * Wakes one that sleeps on rung, then sys_futex_wait.  Who is woken may run
+ * before the wait is reached or after: on the named processors no more than
+ * four instructions lie between the two.
+ */
+static inline int sys_futex_wake_wait(
+	void *rung, const void *word, uint32_t value, uint64_t timeout_ns)
+{
+	const struct timespec ts = ns_timespec(timeout_ns),
+			      *limit = timeout_ns == UINT64_MAX ? NULL : &ts;
+#if defined(__x86_64__) && defined(__LP64__)
+	register const struct timespec *timeout __asm__("r10") = limit;
+	long result = SYS_futex, operation = FUTEX_WAKE, count = 1;
+
+	__asm__ volatile("syscall\n\t"
+			 "movl %[call], %%eax\n\t"
+			 "movq %[word], %%rdi\n\t"
+			 "movl %[wait], %%esi\n\t"
+			 "movl %[value], %%edx\n\t"
+			 "syscall"
+			 : "+&a"(result), "+&D"(rung), "+&S"(operation), "+&d"(count)
+			 : "r"(timeout), [call] "i"(SYS_futex), [wait] "i"(FUTEX_WAIT),
+			 [word] "r"(word), [value] "r"(value)
+			 : "rcx", "r11", "cc", "memory");
+	return (int)result;
+#elif defined(__aarch64__)
+	register long result __asm__("x0") = (long)rung, operation __asm__("x1") = FUTEX_WAKE,
+			     count __asm__("x2") = 1, call __asm__("x8") = SYS_futex;
+	register const struct timespec *timeout __asm__("x3") = limit;
+
+	__asm__ volatile(
+		"svc #0\n\t"
+		"mov x0, %[word]\n\t"
+		"mov x1, %[wait]\n\t"
+		"mov w2, %w[value]\n\t"
+		"svc #0"
+		: "+&r"(result), "+&r"(call), "+&r"(operation), "+&r"(count)
+		: "r"(timeout), [wait] "i"(FUTEX_WAIT), [word] "r"(word), [value] "r"(value)
+		: "cc", "memory");
+	return (int)result;
+#else
+	sys_futex_wake(rung, 1);
+	return (int)SYS_RESULT(syscall(SYS_futex, word, FUTEX_WAIT, value, limit, NULL, 0));
+#endif
+}
+
 #endif

@@ -36,12 +36,16 @@ static void dawdle(uint32_t *seed, uint32_t most)
 
 static void *emit_rounds(void *data)
 {
+	static const uint32_t other;
 	uint32_t seed = 1;
 
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
 		/* D0 with no order of its own: the doorbell's has to do. */
 		atomic_store_explicit(&shared.published, i, memory_order_relaxed);
-		doorbell_ring(&page);
+		if (i % 2)
+			doorbell_ring(&page);
+		else
+			doorbell_ring_and_wait(&page, &other, !other, UINT64_MAX);
 		atomic_store_explicit(&shared.rung, i, memory_order_release);
 		for (uint32_t spins = 0;
 			atomic_load_explicit(&shared.taken, memory_order_acquire) != i; spins++)
@@ -100,6 +104,20 @@ static void a_ring_before_the_wait_keeps_it_from_waiting(void **state)
 	doorbell_disarm(&page);
 }
 
+static void who_waits_rings_whether_or_not_somebody_sleeps(void **state)
+{
+	static const uint32_t word = 7;
+	uint32_t seen = doorbell_arm(&page);
+
+	(void)state;
+	assert_int_equal(doorbell_ring_and_wait(&page, &word, 8, UINT64_MAX), -EAGAIN);
+	assert_int_equal(page.doorbell, seen + 1);
+	assert_int_equal(page.sleeps, 0);
+	assert_int_equal(doorbell_ring_and_wait(&page, &word, 7, NSEC_PER_MSEC), -ETIMEDOUT);
+	assert_int_equal(page.doorbell, seen + 2);
+	assert_int_equal(doorbell_ring_and_wait(&page, NULL, 7, NSEC_PER_MSEC), -EFAULT);
+}
+
 static void of_a_burst_one_pays(void **state)
 {
 	uint32_t before = doorbell_arm(&page);
@@ -117,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_before_the_wait_keeps_it_from_waiting),
 		cmocka_unit_test(of_a_burst_one_pays),
+		cmocka_unit_test(who_waits_rings_whether_or_not_somebody_sleeps),
 		cmocka_unit_test(no_ring_is_lost_in_millions),
 	};
 
