@@ -243,7 +243,10 @@ static int write_report(const struct model *m, FILE *out)
 
 	/* One thread writes here, and much. */
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
-	format->render(m, &options, out);
+	if (format->render(m, &options, out) < 0) {
+		say("out of memory: the report is not whole");
+		return EXIT_FAILED;
+	}
 	errno = 0;
 	if (fflush(out) == 0 && !ferror(out))
 		return EXIT_OK;

@@ -268,7 +268,7 @@ static void put_amount(FILE *out, struct line l, const struct amount *amount)
 	put_line(out, &l);
 }
 
-static void csv_render(const struct model *m, const struct report_options *o, FILE *out)
+static int csv_render(const struct model *m, const struct report_options *o, FILE *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		fprintf(out, "%s%s", i ? ";" : "", fields[i].name);
@@ -286,6 +286,7 @@ static void csv_render(const struct model *m, const struct report_options *o, FI
 		if (!any)
 			put_line(out, &l);
 	}
+	return 0;
 }
 
 const struct report_format csv_format = { csv_render };

@@ -245,13 +245,14 @@ static void put_region(FILE *out, const struct model *m, const struct region *r,
 		put_line(out, &l);
 }
 
-static void csv_regions_render(const struct model *m, const struct report_options *o, FILE *out)
+static int csv_regions_render(const struct model *m, const struct report_options *o, FILE *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		fprintf(out, "%s%s", i ? ";" : "", fields[i].name);
 	putc('\n', out);
 	for (size_t i = 0; i < m->region_count; i++)
 		put_region(out, m, &m->regions[i], o->no_null);
+	return 0;
 }
 
 const struct report_format csv_regions_format = { csv_regions_render };

@@ -17,8 +17,11 @@ struct report_options {
 };
 
 struct report_format {
-	/* The model has at least one run.  Errors show in the stream's state. */
-	void (*render)(const struct model *m, const struct report_options *o, FILE *out);
+	/*
+	 * The model has at least one run.  0 or -ENOMEM; errors of writing show in the
+	 * stream's state.
+	 */
+	int (*render)(const struct model *m, const struct report_options *o, FILE *out);
 };
 
 extern const struct report_format table_format;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/grid.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,15 +143,30 @@ static void put_rule(FILE *out, const struct block *b)
 	putc('\n', out);
 }
 
+/* One past the last cell of the row that is not empty: no blanks at the end of a line. */
+static size_t row_end(const struct block *b, size_t row)
+{
+	size_t end = 0;
+	char text[GRID_CELL];
+
+	for (size_t c = 0; c < b->last; c = next_column(b, c)) {
+		cell_text(b->grid, row, c, text);
+		if (text[0])
+			end = c + 1;
+	}
+	return end;
+}
+
 static void put_row(FILE *out, const struct block *b, size_t row)
 {
 	bool bold = b->grid->colour && row >= b->grid->rows - b->grid->totals;
+	size_t end = row_end(b, row);
 	char text[GRID_CELL];
 
 	fputs(bold ? COLOUR_BOLD : "", out);
-	for (size_t c = 0; c < b->last; c = next_column(b, c)) {
+	for (size_t c = 0; c < end; c = next_column(b, c)) {
 		cell_text(b->grid, row, c, text);
-		put_cell(out, b, c, text, next_column(b, c) >= b->last);
+		put_cell(out, b, c, text, next_column(b, c) >= end);
 	}
 	fputs(bold ? COLOUR_OFF : "", out);
 	putc('\n', out);
@@ -192,13 +208,13 @@ static size_t fit(const struct grid *g, const struct layout *layout, size_t firs
 	return column;
 }
 
-void grid_print(const struct grid *g, FILE *out)
+int grid_print(const struct grid *g, FILE *out)
 {
 	struct layout *layout = calloc(g->columns, sizeof(*layout));
 	struct block b = { .grid = g, .layout = layout, .first = g->sticky };
 
 	if (!layout)
-		return;
+		return -ENOMEM;
 	for (size_t i = 0; i < g->columns; i++)
 		measure(g, i, &layout[i]);
 	do {
@@ -209,6 +225,7 @@ void grid_print(const struct grid *g, FILE *out)
 		b.first = b.last;
 	} while (b.last < g->columns);
 	free(layout);
+	return 0;
 }
 
 static size_t word_width(const char *s, size_t length)

@@ -24,14 +24,15 @@ struct grid {
 	bool first_is_text;
 	const void *data;
 	void (*header)(const void *data, size_t column, char text[GRID_CELL]);
-	/* Called twice for each cell. */
+	/* Called three times for each cell. */
 	void (*cell)(const void *data, size_t row, size_t column, char text[GRID_CELL]);
 };
 
 /* Columns that the first one can have. */
 size_t grid_text_limit(unsigned width);
 
-void grid_print(const struct grid *g, FILE *out);
+/* 0 or -ENOMEM. */
+int grid_print(const struct grid *g, FILE *out);
 
 /* Words, from column indent on, not beyond width. */
 void print_wrapped(FILE *out, const char *text, unsigned indent, unsigned width);

@@ -418,12 +418,15 @@ static void put_all(struct json *j, enum model_by by)
 	json_close(w, ']');
 }
 
-static void json_render(const struct model *m, const struct report_options *o, FILE *out)
+static int json_render(const struct model *m, const struct report_options *o, FILE *out)
 {
 	struct json j = { .w = { .out = out, .empty = true }, .model = m, .no_null = o->no_null };
+	int err = make_texts(&j);
 
 	j.order = calloc(m->column_count + 1, sizeof(*j.order));
-	if (j.order && make_texts(&j) == 0) {
+	if (!j.order)
+		err = -ENOMEM;
+	if (err == 0) {
 		for (size_t i = 0; i < m->column_count; i++)
 			j.order[i] = i;
 		qsort_r(j.order, m->column_count, sizeof(*j.order), compare_columns, m->columns);
@@ -434,6 +437,7 @@ static void json_render(const struct model *m, const struct report_options *o, F
 	}
 	free_texts(&j);
 	free(j.order);
+	return err;
 }
 
 const struct report_format json_format = { json_render };

@@ -76,7 +76,7 @@ static void add_place(struct mark_table *t, const char *header, mark_cell_fn cel
 	t->place[t->places++] = (struct place){ header, cell };
 }
 
-void mark_table_print(const struct model *m, const struct report_options *o, FILE *out)
+int mark_table_print(const struct model *m, const struct report_options *o, FILE *out)
 {
 	struct mark_table t = { .model = m };
 	struct grid g = {
@@ -90,8 +90,10 @@ void mark_table_print(const struct model *m, const struct report_options *o, FIL
 		.cell = table_cell,
 	};
 
+	int err;
+
 	if (m->mark_count == 0)
-		return;
+		return 0;
 	add_place(&t, "mark", put_name);
 	if (m->run_count > 1)
 		add_place(&t, "run", put_run);
@@ -101,7 +103,8 @@ void mark_table_print(const struct model *m, const struct report_options *o, FIL
 	add_place(&t, "phase", put_phase);
 	g.columns = t.places;
 	fputs("\nmarks:\n", out);
-	grid_print(&g, out);
+	err = grid_print(&g, out);
 	if (g.rows < m->mark_count)
 		fprintf(out, "... %zu more (--all)\n", m->mark_count - g.rows);
+	return err;
 }

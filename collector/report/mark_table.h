@@ -7,7 +7,7 @@
 
 #include "report/format.h"
 
-/* Nothing where there are none; with options->all every one. */
-void mark_table_print(const struct model *m, const struct report_options *o, FILE *out);
+/* Nothing where there are none; with options->all every one.  0 or -ENOMEM. */
+int mark_table_print(const struct model *m, const struct report_options *o, FILE *out);
 
 #endif

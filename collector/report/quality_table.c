@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How each boundary was taken, what markers cost, and how far each value can be trusted. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct view {
 	char (*text)[QUALITY_ROOM]; /* the quality of each column in one row; "" : left out */
 	struct nesting nesting;
 	size_t *order; /* nodes, each before its children */
+	int err;       /* -ENOMEM: something is missing */
 };
 
 /* --- phases --- */
@@ -101,7 +103,7 @@ static struct grid grid_of(const struct view *v)
 	};
 }
 
-static void print_phases(const struct view *v)
+static void print_phases(struct view *v)
 {
 	struct grid g = grid_of(v);
 
@@ -109,7 +111,7 @@ static void print_phases(const struct view *v)
 	g.columns = PHASE_COLUMNS;
 	g.header = phase_header;
 	g.cell = phase_cell;
-	grid_print(&g, v->out);
+	v->err = grid_print(&g, v->out);
 }
 
 /* --- regions --- */
@@ -179,13 +181,14 @@ static void print_regions(struct view *v)
 	g.header = region_header;
 	g.cell = region_cell;
 	putc('\n', v->out);
-	grid_print(&g, v->out);
+	if (grid_print(&g, v->out) < 0)
+		v->err = -ENOMEM;
 }
 
 /* --- values --- */
 
 /* The columns of one quality, behind it. */
-static void print_quality(const struct view *v, size_t first)
+static void print_quality(struct view *v, size_t first)
 {
 	const struct model *m = v->model;
 	char *text = NULL;
@@ -193,8 +196,10 @@ static void print_quality(const struct view *v, size_t first)
 	size_t size;
 	FILE *line = open_memstream(&text, &size);
 
-	if (!line)
+	if (!line) {
+		v->err = -ENOMEM;
 		return;
+	}
 	fprintf(line, "%s:", v->text[first]);
 	for (size_t i = first; i < m->column_count; i++)
 		if (i == first || str_eq(v->text[i], v->text[first])) {
@@ -208,6 +213,8 @@ static void print_quality(const struct view *v, size_t first)
 		utf8_printable(text, clean, 3 * size + 8, 3 * size + 8);
 		fputs("  ", v->out);
 		print_wrapped(v->out, clean, 4, v->options->width);
+	} else {
+		v->err = -ENOMEM;
 	}
 	free(clean);
 	free(text);
@@ -220,7 +227,7 @@ static void note_quality(const struct view *v, size_t column, struct value value
 		value_quality(&value, v->text[column]);
 }
 
-static void print_qualities(const struct view *v, const char *name, const char *said)
+static void print_qualities(struct view *v, const char *name, const char *said)
 {
 	char clean[256];
 
@@ -236,7 +243,7 @@ static void print_qualities(const struct view *v, const char *name, const char *
 			print_quality(v, i);
 }
 
-static void print_row(const struct view *v, const struct row *row)
+static void print_row(struct view *v, const struct row *row)
 {
 	char said[QUALITY_ROOM];
 	char name[128];
@@ -251,7 +258,7 @@ static void print_row(const struct view *v, const struct row *row)
 	print_qualities(v, name, said);
 }
 
-static void print_node(const struct view *v, const struct region_node *n)
+static void print_node(struct view *v, const struct region_node *n)
 {
 	char name[128];
 
@@ -264,7 +271,7 @@ static void print_node(const struct view *v, const struct region_node *n)
 	print_qualities(v, name, "");
 }
 
-static void print_values(const struct view *v)
+static void print_values(struct view *v)
 {
 	const struct model *m = v->model;
 
@@ -337,7 +344,7 @@ static void print_words(const struct view *v)
 		print_wrapped(v->out, words[i], 2, v->options->width);
 }
 
-static void quality_render(const struct model *m, const struct report_options *o, FILE *out)
+static int quality_render(const struct model *m, const struct report_options *o, FILE *out)
 {
 	struct view v = {
 		.model = m, .options = o, .out = out, .nesting = nesting_of(m, o->width)
@@ -359,10 +366,13 @@ static void quality_render(const struct model *m, const struct report_options *o
 		print_regions(&v);
 		print_values(&v);
 		print_words(&v);
+	} else {
+		v.err = -ENOMEM;
 	}
 	free(v.shown);
 	free(v.text);
 	free(v.order);
+	return v.err;
 }
 
 const struct report_format quality_format = { quality_render };

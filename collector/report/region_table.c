@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/region_table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,21 +200,25 @@ static size_t find_order(struct region_table *t)
 	return count;
 }
 
-void region_table_print(
+int region_table_print(
 	const struct model *m, const struct report_options *o, const bool *shown, FILE *out)
 {
-	struct region_table *t = m->node_count ? calloc(1, sizeof(*t)) : NULL;
+	struct region_table *t;
 	struct grid g = {
 		.width = o->width,
 		.colour = o->colour,
 		.first_is_text = true,
-		.data = t,
 		.header = table_header,
 		.cell = table_cell,
 	};
+	int err = -ENOMEM;
 
+	if (m->node_count == 0)
+		return 0;
+	t = calloc(1, sizeof(*t));
 	if (!t)
-		return;
+		return err;
+	g.data = t;
 	t->model = m;
 	t->nesting = nesting_of(m, o->width);
 	t->order = calloc(m->node_count, sizeof(*t->order));
@@ -225,9 +230,10 @@ void region_table_print(
 		g.columns = t->places;
 		g.sticky = t->sticky;
 		putc('\n', out);
-		grid_print(&g, out);
+		err = grid_print(&g, out);
 	}
 	free(t->order);
 	free(t->whole_ns);
 	free(t);
+	return err;
 }

@@ -5,8 +5,8 @@
 
 #include "report/format.h"
 
-/* shown: for each column, whether it is to be seen where regions have it. */
-void region_table_print(
+/* shown: for each column, whether it is to be seen where regions have it.  0 or -ENOMEM. */
+int region_table_print(
 	const struct model *m, const struct report_options *o, const bool *shown, FILE *out);
 
 #endif

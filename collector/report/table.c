@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report for people. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -195,7 +196,7 @@ static struct grid grid_of(const struct table *t)
 	};
 }
 
-static void print_phases(struct table *t)
+static int print_phases(struct table *t)
 {
 	struct grid g;
 
@@ -204,7 +205,7 @@ static void print_phases(struct table *t)
 	g.rows = t->row_count + t->model->run_count;
 	g.totals = t->model->run_count;
 	g.cell = phase_cell;
-	grid_print(&g, t->out);
+	return grid_print(&g, t->out);
 }
 
 /* --- amounts of work --- */
@@ -278,24 +279,24 @@ static void place_amounts(struct table *t)
 			add_place(t, PLACE_COLUMN, i);
 }
 
-static void print_amounts(struct table *t)
+static int print_amounts(struct table *t)
 {
 	struct grid g;
 
 	t->amount_count = collect_amounts(t);
 	if (t->amount_count == 0)
-		return;
+		return 0;
 	t->amounts = calloc(t->amount_count, sizeof(const struct amount *));
 	t->amount_rows = calloc(t->amount_count, sizeof(const struct row *));
 	if (!t->amounts || !t->amount_rows)
-		return;
+		return -ENOMEM;
 	collect_amounts(t);
 	place_amounts(t);
 	g = grid_of(t);
 	g.rows = t->amount_count;
 	g.cell = amount_cell;
 	fputs(is_divided(t) ? "\nper unit of work:\n" : "\namounts of work:\n", t->out);
-	grid_print(&g, t->out);
+	return grid_print(&g, t->out);
 }
 
 /* --- around the tables --- */
@@ -464,12 +465,26 @@ static void print_after(const struct table *t)
 	legend_print(t->model, t->options, t->shown, t->out);
 }
 
-static void table_render(const struct model *m, const struct report_options *o, FILE *out)
+static int print_tables(struct table *t)
+{
+	int err = print_phases(t);
+
+	if (err == 0)
+		err = print_amounts(t);
+	if (err == 0)
+		err = region_table_print(t->model, t->options, t->shown, t->out);
+	if (err == 0)
+		err = mark_table_print(t->model, t->options, t->out);
+	return err;
+}
+
+static int table_render(const struct model *m, const struct report_options *o, FILE *out)
 {
 	struct table *t = calloc(1, sizeof(*t));
+	int err = -ENOMEM;
 
 	if (!t)
-		return;
+		return err;
 	*t = (struct table){ .model = m, .options = o, .out = out };
 	t->shown = calloc(m->column_count + 1, sizeof(*t->shown));
 	t->rows = calloc(m->row_count + m->run_count, sizeof(const struct row *));
@@ -477,10 +492,7 @@ static void table_render(const struct model *m, const struct report_options *o, 
 		columns_choose(m, o, t->shown);
 		collect_rows(t);
 		print_before(t);
-		print_phases(t);
-		print_amounts(t);
-		region_table_print(m, o, t->shown, out);
-		mark_table_print(m, o, out);
+		err = print_tables(t);
 		print_after(t);
 	}
 	free(t->shown);
@@ -488,6 +500,7 @@ static void table_render(const struct model *m, const struct report_options *o, 
 	free(t->amounts);
 	free(t->amount_rows);
 	free(t);
+	return err;
 }
 
 const struct report_format table_format = { table_render };

@@ -100,7 +100,7 @@ static void render(const struct model *m, const struct report_format *format,
 	FILE *out = open_memstream(&text, &size);
 
 	CLAIM(out);
-	format->render(m, options, out);
+	CLAIM(format->render(m, options, out) == 0);
 	CLAIM(fclose(out) == 0);
 	claim_utf8(text, size);
 	if (is_shown(format) && !options->colour)

@@ -19,7 +19,7 @@ char *golden_render(
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	format->render(m, &options, out);
+	assert_int_equal(format->render(m, &options, out), 0);
 	fclose(out);
 	return text;
 }

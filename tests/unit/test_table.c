@@ -133,7 +133,7 @@ static char *table_of(struct tape *t, bool all)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	table_format.render(m, &options, out);
+	assert_int_equal(table_format.render(m, &options, out), 0);
 	fclose(out);
 	model_close(m);
 	return text;
