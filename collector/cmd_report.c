@@ -23,8 +23,10 @@
 #define WIDTH_MOST    1000
 
 static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format,
-	&csv_regions_format };
-static const char *const format_names[] = { "table", "json", "csv", "csv-regions", NULL };
+	&csv_regions_format, &trace_format };
+static const struct report_format *const stats_formats[] = { &stats_format, &stats_json_format,
+	&stats_csv_format, NULL, NULL };
+static const char *const format_names[] = { "table", "json", "csv", "csv-regions", "trace", NULL };
 static const char *const by_names[] = { "phase", "name", "process", "thread", NULL };
 
 static struct {
@@ -32,6 +34,7 @@ static struct {
 	int by;
 	bool all;
 	bool quality;
+	bool stats;
 	bool no_null;
 	bool compensate;
 	const char *output;
@@ -39,21 +42,27 @@ static struct {
 
 static const struct opt report_opts[] = {
 	OPT_CHOICE('f', "format", &report.format, format_names, "FORMAT",
-		"table, json, csv (phases) or csv-regions (default: table)", NULL),
+		"table, json, csv (phases), csv-regions, or trace, which Perfetto shows as a "
+		"timeline (default: table)",
+		NULL),
 	OPT_CHOICE('b', "by", &report.by, by_names, "WHAT",
 		"one row per phase, name, process or thread (default: phase)", NULL),
-	OPT_FLAG(
-		'a', "all", &report.all, "all metrics in the table, not only the usual ones", NULL),
+	OPT_FLAG('a', "all", &report.all,
+		"all metrics in the table or trace, not only the usual ones", NULL),
 	OPT_FLAG(0, "quality", &report.quality,
 		"in place of the table: how each boundary was taken, what markers cost, and how "
 		"far each value can be trusted",
+		NULL),
+	OPT_FLAG('s', "stats", &report.stats,
+		"in place of the table: how the phases, and the regions, of one name differ, over "
+		"all FILEs; mean, standard deviation, least, median and greatest (table, json, csv)",
 		NULL),
 	OPT_FLAG(0, "compensate", &report.compensate,
 		"take away from the counts of phases and regions, not from their times, what "
 		"their markers cost, as measured at the end of the run",
 		NULL),
 	OPT_FLAG(0, "no-null", &report.no_null,
-		"leave out values that were not counted (json, csv)", NULL),
+		"leave out values that were not counted (json, csv, trace)", NULL),
 	OPT_STR('o', "output", &report.output, "FILE", "write there instead of standard output",
 		NULL),
 	OPT_END,
@@ -231,8 +240,9 @@ static bool wants_colour(int fd)
 
 static int write_report(const struct model *m, FILE *out)
 {
-	const struct report_format *format =
-		report.quality ? &quality_format : formats[report.format];
+	const struct report_format *format = report.quality ? &quality_format
+					     : report.stats ? stats_formats[report.format]
+							    : formats[report.format];
 	struct report_options options = {
 		.by = (enum model_by)report.by,
 		.all = report.all,
@@ -295,7 +305,8 @@ static int run_report(int count, char **files)
 	}
 	m->compensate = report.compensate;
 	status = count ? read_files(m, count, files) : read_newest(m);
-	if (m->run_count && model_finish(m, (enum model_by)report.by) < 0) {
+	if (m->run_count &&
+		model_finish(m, report.stats ? BY_PHASE : (enum model_by)report.by) < 0) {
 		say("out of memory");
 		shown = EXIT_FAILED;
 	} else if (m->run_count) {
@@ -329,6 +340,26 @@ static int parse_words(int argc, char **argv, char error[CLI_ERROR_ROOM])
 	return files;
 }
 
+/* False, with a word on it: what was chosen does not go together. */
+static bool goes_together(void)
+{
+	const char *format = format_names[report.format], *by = by_names[report.by];
+
+	if (report.quality && report.stats)
+		say("--quality and --stats are two tables: choose one");
+	else if (report.quality && formats[report.format] != &table_format)
+		say("--quality is a table; %s has the quality of each value beside it", format);
+	else if (report.stats && !stats_formats[report.format])
+		say("--stats has no format %s; choose table, json or csv", format);
+	else if (report.stats && report.by != BY_PHASE && report.by != BY_NAME)
+		say("--stats has a row for each name; --by %s does not go with it", by);
+	else if (formats[report.format] == &trace_format && report.by != BY_PHASE)
+		say("a trace shows each phase at its time; --by %s puts several in one row", by);
+	else
+		return true;
+	return false;
+}
+
 static int cmd_report_run(int argc, char **argv)
 {
 	char error[CLI_ERROR_ROOM];
@@ -338,11 +369,8 @@ static int cmd_report_run(int argc, char **argv)
 		say("%s", error);
 		return EXIT_USAGE;
 	}
-	if (report.quality && formats[report.format] != &table_format) {
-		say("--quality is a table; %s has the quality of each value beside it",
-			format_names[report.format]);
+	if (!goes_together())
 		return EXIT_USAGE;
-	}
 	return run_report(files, argv + 1);
 }
 

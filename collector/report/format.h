@@ -28,6 +28,10 @@ extern const struct report_format table_format;
 extern const struct report_format json_format;
 extern const struct report_format csv_format;
 extern const struct report_format csv_regions_format;
-extern const struct report_format quality_format; /* not in the list of formats */
+extern const struct report_format trace_format;
+extern const struct report_format quality_format; /* these: not in the list of formats */
+extern const struct report_format stats_format;
+extern const struct report_format stats_csv_format;
+extern const struct report_format stats_json_format;
 
 #endif

@@ -33,6 +33,7 @@ struct legend {
 	const struct model *model;
 	const struct report_options *options;
 	FILE *out;
+	bool shares;
 	struct remark reasons[REMARKS_MAX];
 	size_t reason_count;
 	struct remark notes[REMARKS_MAX];
@@ -247,7 +248,7 @@ static void put_region_times(const struct legend *l)
 		if (m->nodes[i].parent == MODEL_NONE)
 			inside += m->nodes[i].inside_ns;
 	scaled(inside, UNIT_NS, text);
-	if (m->node_count)
+	if (m->node_count && l->shares)
 		put_line(l, " ",
 			"share: of the time of the region around it, or of all outermost ones");
 	if (inside)
@@ -367,10 +368,10 @@ static void put_amounts(const struct legend *l)
 	put_amount(l, AMOUNT_OF_SOME, "nothing per unit of work");
 }
 
-void legend_print(
-	const struct model *m, const struct report_options *o, const bool *shown, FILE *out)
+void legend_print(const struct model *m, const struct report_options *o, const bool *shown,
+	bool shares, FILE *out)
 {
-	struct legend l = { .model = m, .options = o, .out = out };
+	struct legend l = { .model = m, .options = o, .shares = shares, .out = out };
 
 	for (size_t i = 0; i < m->column_count; i++)
 		if (column_is_told_of(m, shown, i))

@@ -5,8 +5,8 @@
 
 #include "report/format.h"
 
-/* shown: for each column, whether the table has it. */
-void legend_print(
-	const struct model *m, const struct report_options *o, const bool *shown, FILE *out);
+/* shown: for each column, whether the table has it; shares: whether it has those of regions. */
+void legend_print(const struct model *m, const struct report_options *o, const bool *shown,
+	bool shares, FILE *out);
 
 #endif

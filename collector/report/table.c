@@ -462,7 +462,7 @@ static void print_after(const struct table *t)
 		print_absent(t, run);
 		print_notes(t, run);
 	}
-	legend_print(t->model, t->options, t->shown, t->out);
+	legend_print(t->model, t->options, t->shown, true, t->out);
 }
 
 static int print_tables(struct table *t)

@@ -12,12 +12,16 @@
 #include "report/utf8.h"
 
 static const struct report_format *const formats[] = { &table_format, &json_format, &csv_format,
-	&csv_regions_format, &quality_format };
+	&csv_regions_format, &trace_format, &quality_format };
+
+/* Of models by phase alone. */
+static const struct report_format *const stats_formats[] = { &stats_format, &stats_csv_format,
+	&stats_json_format };
 
 /* What a terminal shows. */
 static bool is_shown(const struct report_format *format)
 {
-	return format == &table_format || format == &quality_format;
+	return format == &table_format || format == &quality_format || format == &stats_format;
 }
 
 struct outcome {
@@ -126,6 +130,8 @@ static void report(const uint8_t *data, size_t size)
 		CLAIM(model_finish(m, options.by) == 0);
 		for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 			render(m, formats[i], &options);
+		for (size_t i = 0; options.by == BY_PHASE && i < ARRAY_SIZE(stats_formats); i++)
+			render(m, stats_formats[i], &options);
 	}
 	model_close(m);
 }

@@ -265,6 +265,94 @@ static void json_is_read_by_others(void **state)
 	assert_string_equal(r.err, "");
 }
 
+/* Two workers touch 100 and 700 pages. */
+static void statistics_say_how_phases_of_one_name_differ(void **state)
+{
+	(void)state;
+	shell("$jphase report --stats -f csv workers.msgpack | grep ';touch;.*;page-faults;'");
+	assert_shows(";2;400;424.264068711929;100;400;700;exact");
+	shell("$jphase report --stats -f csv workers.msgpack workers.msgpack | "
+	      "grep ';touch;.*;page-faults;'");
+	assert_shows(";4;400;346.410161513775;100;400;700;exact");
+	wide_report("--stats threads.msgpack threads.msgpack");
+	assert_shows("2 runs of ");
+	assert_shows("\nparallel\n  time");
+	assert_shows("\nwork\n  time");
+	assert_shows("\n  mix\n    time ");
+	shell("$jphase report --stats -f json threads.msgpack | "
+	      "grep -A6 '\"name\": \"mix\"' | grep -c '^ *\"count\": 12'");
+	assert_string_equal(r.out, "1\n");
+}
+
+static void statistics_do_not_go_with_everything(void **state)
+{
+	static const char *const refused[][2] = {
+		{ "--stats -f trace", "--stats has no format trace; choose table, json or csv" },
+		{ "--stats --quality", "--quality and --stats are two tables: choose one" },
+		{ "--stats --by thread",
+			"--stats has a row for each name; --by thread does not go with it" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		char *text = text_make("$jphase report %s hello.msgpack", refused[i][0]);
+		char *said = text_make("jphase: %s\n", refused[i][1]);
+
+		shell(text);
+		assert_int_equal(r.code, 2);
+		assert_string_equal(r.err, said);
+		free(text);
+		free(said);
+	}
+}
+
+/* What overlaps on one track without being nested is not shown. */
+static void slices_of_one_track_are_nested(void **state)
+{
+	static const char program[] =
+		"import json, sys\n"
+		"tracks = {}\n"
+		"for e in json.load(sys.stdin)[\"traceEvents\"]:\n"
+		"    if e[\"ph\"] == \"X\":\n"
+		"        tracks.setdefault((e[\"pid\"], e[\"tid\"]), []).append("
+		"(round(1000 * e[\"ts\"]), -round(1000 * e[\"dur\"])))\n"
+		"for slices in tracks.values():\n"
+		"    ends = []\n"
+		"    for begin, size in sorted(slices):\n"
+		"        while ends and ends[-1] <= begin:\n"
+		"            ends.pop()\n"
+		"        assert not ends or begin - size <= ends[-1], (begin, size, ends)\n"
+		"        ends.append(begin - size)\n"
+		"print(len(tracks))\n";
+	char *text;
+
+	(void)state;
+	if (!have_program("python3"))
+		skip_because("no python3 here to read JSON");
+	/* The phases of one process, and three threads. */
+	text = text_make("$jphase report -f trace threads.msgpack | python3 -c '%s'", program);
+	shell(text);
+	free(text);
+	assert_string_equal(r.err, "");
+	assert_string_equal(r.out, "4\n");
+	/* Three processes; twice. */
+	text = text_make(
+		"$jphase report -f trace workers.msgpack workers.msgpack | python3 -c '%s'",
+		program);
+	shell(text);
+	free(text);
+	assert_string_equal(r.out, "6\n");
+}
+
+static void a_trace_has_each_phase_at_its_time(void **state)
+{
+	(void)state;
+	shell("$jphase report -f trace --by name hello.msgpack");
+	assert_int_equal(r.code, 2);
+	assert_string_equal(r.err, "jphase: a trace shows each phase at its time; --by name puts "
+				   "several in one row\n");
+}
+
 static void decode_py_prints_every_record(void **state)
 {
 	struct decoder_counts counts;
@@ -305,7 +393,7 @@ static void decode_py_prints_every_record(void **state)
 static void whoever_closes_the_pipe_has_seen_enough(void **state)
 {
 	(void)state;
-	shell("for f in table json csv csv-regions; do "
+	shell("for f in table json csv csv-regions trace; do "
 	      "for i in 1 2 3; do $jphase report -f $f threads.msgpack workers.msgpack; done | "
 	      "head -1 >/dev/null; done");
 	assert_int_equal(r.code, 0);
@@ -418,6 +506,10 @@ int main(void)
 		cmocka_unit_test(values_that_were_not_counted_can_be_left_out),
 		cmocka_unit_test(csv_is_read_by_others),
 		cmocka_unit_test(json_is_read_by_others),
+		cmocka_unit_test(statistics_say_how_phases_of_one_name_differ),
+		cmocka_unit_test(statistics_do_not_go_with_everything),
+		cmocka_unit_test(slices_of_one_track_are_nested),
+		cmocka_unit_test(a_trace_has_each_phase_at_its_time),
 		cmocka_unit_test(decode_py_prints_every_record),
 		cmocka_unit_test(whoever_closes_the_pipe_has_seen_enough),
 		cmocka_unit_test(a_full_disk_is_one_sentence),

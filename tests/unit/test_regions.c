@@ -609,6 +609,16 @@ static void csv_has_a_line_for_each_value(void **state)
 	model_close(m);
 }
 
+static void regions_are_slices_of_their_threads(void **state)
+{
+	struct tape t = nested_tape();
+	struct model *m = tape_model(&t, BY_PHASE);
+
+	(void)state;
+	golden_check(m, &trace_format, BY_PHASE, 80, "regions.trace.json");
+	model_close(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -639,6 +649,7 @@ int main(void)
 		cmocka_unit_test(one_row_a_thread),
 		cmocka_unit_test(json_has_both_parts),
 		cmocka_unit_test(csv_has_a_line_for_each_value),
+		cmocka_unit_test(regions_are_slices_of_their_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
