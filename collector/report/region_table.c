@@ -164,30 +164,48 @@ static void choose_places(struct region_table *t, const struct report_options *o
 
 /* --- shares --- */
 
-/* The sum of the outermost ones of that run; with BY_THREAD of that thread. */
-static uint64_t outermost_ns(const struct model *m, const struct region_node *like)
+/* By run; with BY_THREAD by thread. */
+static int compare_wholes(const void *a, const void *b, void *data)
 {
-	uint64_t sum = 0;
+	const struct region_node *nodes = data;
+	const struct region_node *x = &nodes[*(const size_t *)a];
+	const struct region_node *y = &nodes[*(const size_t *)b];
 
-	for (size_t i = 0; i != MODEL_NONE; i = m->nodes[i].sibling) {
-		const struct region_node *n = &m->nodes[i];
+	if (x->run != y->run)
+		return x->run < y->run ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
 
-		if (n->run == like->run && n->process == like->process && n->tid == like->tid)
-			sum += n->duration_ns;
+/* The outermost ones are parts of their sum.  list has room for all nodes. */
+static void find_outermost_wholes(struct region_table *t, size_t *list)
+{
+	struct region_node *nodes = t->model->nodes;
+	size_t count = 0;
+
+	for (size_t i = 0; i != MODEL_NONE; i = nodes[i].sibling)
+		list[count++] = i;
+	qsort_r(list, count, sizeof(*list), compare_wholes, nodes);
+	for (size_t first = 0, end; first < count; first = end) {
+		uint64_t sum = 0;
+
+		for (end = first;
+			end < count && compare_wholes(&list[first], &list[end], nodes) == 0; end++)
+			sum += nodes[list[end]].duration_ns;
+		for (size_t i = first; i < end; i++)
+			t->whole_ns[list[i]] = sum;
 	}
-	return sum;
 }
 
 static void find_wholes(struct region_table *t)
 {
 	const struct model *m = t->model;
 
-	for (size_t i = 0; i < m->node_count; i++) {
-		const struct region_node *n = &m->nodes[i];
-
-		t->whole_ns[i] = n->parent == MODEL_NONE ? outermost_ns(m, n)
-							 : m->nodes[n->parent].duration_ns;
-	}
+	find_outermost_wholes(t, t->order);
+	for (size_t i = 0; i < m->node_count; i++)
+		if (m->nodes[i].parent != MODEL_NONE)
+			t->whole_ns[i] = m->nodes[m->nodes[i].parent].duration_ns;
 }
 
 static size_t find_order(struct region_table *t)
