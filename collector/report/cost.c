@@ -6,7 +6,7 @@
 
 static bool calibrates(const struct fold *f, uint64_t process)
 {
-	const struct process *p = process < f->process_room ? f->processes[process] : NULL;
+	const struct process *p = process_at(&f->processes, process);
 
 	return p && p->calibrates;
 }
@@ -163,7 +163,7 @@ static size_t calibrations(const struct fold *f)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < f->process_room; i++)
+	for (size_t i = 0; i < f->processes.room; i++)
 		count += calibrates(f, i);
 	return count;
 }

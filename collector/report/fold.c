@@ -23,28 +23,7 @@ static void saw_time(struct fold *f, uint64_t time_ns)
 	f->last_ns = MAX(f->last_ns, time_ns);
 }
 
-static struct process *process_at(const struct fold *f, uint64_t index)
-{
-	return index < f->process_room ? f->processes[index] : NULL;
-}
-
 /* --- processes --- */
-
-static int process_room(struct fold *f, uint64_t index)
-{
-	struct process **grown;
-	size_t room = MAX(2 * f->process_room, (size_t)index + 1);
-
-	if (index < f->process_room)
-		return 0;
-	grown = reallocarray(f->processes, room, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + f->process_room, 0, (room - f->process_room) * sizeof(*grown));
-	f->processes = grown;
-	f->process_room = room;
-	return 0;
-}
 
 static struct process *process_free(struct fold *f, struct process *p)
 {
@@ -57,15 +36,6 @@ static struct process *process_free(struct fold *f, struct process *p)
 	free(p->ranges);
 	free(p->ended_ranges);
 	free(p);
-	return NULL;
-}
-
-/* The process of that pid that is still there. */
-static struct process *process_living(const struct fold *f, pid_t pid)
-{
-	for (size_t i = f->process_room; i-- > 0;)
-		if (f->processes[i] && f->processes[i]->pid == pid && !f->processes[i]->gone)
-			return f->processes[i];
 	return NULL;
 }
 
@@ -94,30 +64,32 @@ static int on_process(void *data, const struct decoded_process *d)
 	struct process *p;
 	int err;
 
-	if (process_at(f, d->process) || d->process > fold_run(f)->processes + PROCESS_GAP) {
+	if (process_at(&f->processes, d->process) ||
+		d->process > fold_run(f)->processes + PROCESS_GAP) {
 		fold_run(f)->invalid_records++;
 		return 0;
 	}
-	err = process_room(f, d->process);
-	if (err < 0)
-		return err;
 	p = process_new(f, d);
 	if (!p)
 		return -ENOMEM;
 	if (str_eq(d->how, "exec"))
-		p->before = process_living(f, d->pid);
+		p->before = process_living(&f->processes, d->pid);
 	/* The user has named it: it is shown in any case. */
 	p->marked = str_eq(d->how, "attach");
 	p->calibrates = str_eq(d->how, "calibration");
 	p->in_total = fold_run(f)->processes == 0 || (p->before && p->before->in_total);
-	f->processes[d->process] = p;
+	err = processes_add(&f->processes, p);
+	if (err < 0) {
+		process_free(f, p);
+		return err;
+	}
 	fold_run(f)->processes++;
 	return 0;
 }
 
 static void process_gone(struct fold *f, struct process *p, bool open)
 {
-	p->gone = true;
+	process_dies(&f->processes, p);
 	for (struct thread *t = p->threads; t; t = t->sibling)
 		regions_finish(f, t, open ? f->last_ns : p->last_ns, open);
 }
@@ -255,7 +227,7 @@ static int (*const marker_functions[])(struct fold *f, struct process *p, struct
 static int on_marker(void *data, const struct record_marker *m)
 {
 	struct fold *f = data;
-	struct process *p = process_at(f, m->process);
+	struct process *p = process_at(&f->processes, m->process);
 	struct thread *thread;
 	const char *name;
 	int err = 0;
@@ -266,7 +238,7 @@ static int on_marker(void *data, const struct record_marker *m)
 	}
 	saw_time(f, m->time_ns);
 	p->last_ns = MAX(p->last_ns, m->time_ns);
-	p->gone = false;
+	process_revives(&f->processes, p);
 	thread = threads_get(f->threads, p->index, m->tid, &p->threads);
 	name = pool_put(f->model->pool, m->name);
 	if (!thread || !name)
@@ -286,12 +258,14 @@ static int on_marker(void *data, const struct record_marker *m)
 /* A snapshot stands before its marker, so it belongs to the phase that ends. */
 static void widen_peaks(struct fold *f, const struct decoded_snapshot *s)
 {
-	for (size_t i = 0; i < f->process_room; i++) {
-		struct process *p = f->processes[i];
+	struct process *one = process_at(&f->processes, s->process);
 
-		if (p && !p->gone && (s->process == RECORD_NO_PROCESS || s->process == i))
-			outputs_widen_peaks(f->outputs, s->reader, s->values, p->ranges);
-	}
+	if (one && !one->gone)
+		outputs_widen_peaks(f->outputs, s->reader, s->values, one->ranges);
+	if (s->process != RECORD_NO_PROCESS)
+		return;
+	for (struct process *p = f->processes.living; p; p = p->next_living)
+		outputs_widen_peaks(f->outputs, s->reader, s->values, p->ranges);
 }
 
 static int on_snapshot(void *data, const struct decoded_snapshot *s)
@@ -326,18 +300,15 @@ static int on_thread(void *data, const struct decoded_thread *t)
 static int on_sample(void *data, const struct decoded_sample *s)
 {
 	struct fold *f = data;
-	struct process *p = process_at(f, s->process);
+	struct process *p = process_at(&f->processes, s->process);
 
 	saw_time(f, s->time_ns);
 	if (p)
 		outputs_widen(f->outputs, s->reader, s->values, p->ranges);
 	if (s->process != RECORD_NO_PROCESS)
 		return 0;
-	for (size_t i = 0; i < f->process_room; i++) {
-		p = f->processes[i];
-		if (p && !p->gone)
-			outputs_widen(f->outputs, s->reader, s->values, p->ranges);
-	}
+	for (p = f->processes.living; p; p = p->next_living)
+		outputs_widen(f->outputs, s->reader, s->values, p->ranges);
 	return 0;
 }
 
@@ -355,7 +326,7 @@ static int on_note(void *data, uint64_t time_ns, uint64_t process, const char *t
 {
 	struct fold *f = data;
 	struct run *run = fold_run(f);
-	struct process *p = process_at(f, process);
+	struct process *p = process_at(&f->processes, process);
 	const char *kept = pool_put(f->model->pool, text);
 
 	if (!kept)
@@ -391,7 +362,7 @@ static int process_ends(struct fold *f, struct process *p, uint64_t snapshot)
 static int on_exit_record(void *data, const struct record_exit *e)
 {
 	struct fold *f = data;
-	struct process *p = process_at(f, e->process);
+	struct process *p = process_at(&f->processes, e->process);
 	int err;
 
 	if (!p || p->gone) {
@@ -522,7 +493,7 @@ static void rows_finish(struct fold *f)
 {
 	for (size_t i = f->first_row; i < f->model->row_count; i++) {
 		struct row *row = &f->model->rows[i];
-		const struct process *p = process_at(f, row->process);
+		const struct process *p = process_at(&f->processes, row->process);
 
 		row->begin_ns = MAX(MIN(row->begin_ns, row->end_ns), row->entry_ns);
 		row->duration_ns = row->end_ns - row->begin_ns;
@@ -540,8 +511,8 @@ int fold_finish(struct fold *f)
 
 	if (!f->header)
 		return 0;
-	for (size_t i = 0; err == 0 && i < f->process_room; i++) {
-		struct process *p = f->processes[i];
+	for (size_t i = 0; err == 0 && i < f->processes.room; i++) {
+		struct process *p = f->processes.at[i];
 
 		if (!p)
 			continue;
@@ -582,9 +553,9 @@ struct fold *fold_close(struct fold *f)
 {
 	if (!f)
 		return NULL;
-	for (size_t i = 0; i < f->process_room; i++)
-		process_free(f, f->processes[i]);
-	free(f->processes);
+	for (size_t i = 0; i < f->processes.room; i++)
+		process_free(f, f->processes.at[i]);
+	free(f->processes.at);
 	if (f->snapshots) {
 		boundary_drop(f, &f->total_begin);
 		boundary_drop(f, &f->total_end);

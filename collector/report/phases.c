@@ -259,9 +259,9 @@ int total_fill(struct fold *f)
 		.ranges = f->total_ranges,
 	};
 
-	for (size_t i = 0; i < f->process_room && !first; i++)
-		if (f->processes[i] && f->processes[i]->in_total)
-			first = f->processes[i];
+	for (size_t i = 0; i < f->processes.room && !first; i++)
+		if (f->processes.at[i] && f->processes.at[i]->in_total)
+			first = f->processes.at[i];
 	total->name = "TOTAL";
 	total->run = f->run;
 	total->count = 1;

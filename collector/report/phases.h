@@ -14,6 +14,7 @@
 #include "jphase/abi.h"
 #include "report/model.h"
 #include "report/outputs.h"
+#include "report/processes.h"
 #include "report/snapshots.h"
 #include "report/threads.h"
 
@@ -48,6 +49,9 @@ struct process {
 	struct range *ended_ranges;
 	struct boundary exit; /* the marker of that kind, while no phase follows it */
 	struct thread *threads;
+	struct process *next_living; /* these three: while it is not gone */
+	struct process *before_living;
+	struct process *next_in_bucket;
 };
 
 struct fold {
@@ -58,8 +62,7 @@ struct fold {
 	struct outputs *outputs;
 	struct snapshots *snapshots;
 	struct threads *threads;
-	struct process **processes; /* by index, with gaps */
-	size_t process_room;
+	struct processes processes;
 	size_t first_row;
 	size_t first_region;
 	struct boundary total_begin;
