@@ -7,23 +7,25 @@
 
 #include "internal/util.h"
 
-#define BUCKETS 4096
+#define FIRST_BUCKETS 4096
 /* So many that nobody holds are kept. */
-#define RECENT  1024
+#define RECENT        1024
 
 struct snapshots {
 	size_t readers;
-	struct snap *bucket[BUCKETS];
+	struct snap **bucket;
+	size_t buckets; /* a power of two */
+	size_t count;
 	struct snap *recent[RECENT]; /* each counts as a holder */
 	size_t next_recent;
 };
 
-static size_t bucket_of(struct snap_key key)
+static struct snap **bucket_of(const struct snapshots *s, struct snap_key key)
 {
 	uint64_t mixed =
 		((key.number * 31 + key.process) * 31 + key.tid) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return mixed >> 52;
+	return &s->bucket[(mixed >> 32) & (s->buckets - 1)];
 }
 
 int snapshots_open(size_t readers, struct snapshots **ret)
@@ -33,6 +35,12 @@ int snapshots_open(size_t readers, struct snapshots **ret)
 	if (!s)
 		return -ENOMEM;
 	s->readers = readers;
+	s->buckets = FIRST_BUCKETS;
+	s->bucket = calloc(s->buckets, sizeof(struct snap *));
+	if (!s->bucket) {
+		snapshots_close(s);
+		return -ENOMEM;
+	}
 	*ret = s;
 	return 0;
 }
@@ -51,25 +59,58 @@ static bool same_key(struct snap_key a, struct snap_key b)
 
 static struct snap *find(struct snapshots *s, struct snap_key key)
 {
-	struct snap *snap = s->bucket[bucket_of(key)];
+	struct snap *snap = *bucket_of(s, key);
 
 	while (snap && !same_key(snap->key, key))
 		snap = snap->next;
 	return snap;
 }
 
+static void link_to_bucket(struct snapshots *s, struct snap *snap)
+{
+	struct snap **head = bucket_of(s, snap->key);
+
+	snap->next = *head;
+	*head = snap;
+}
+
+/* Without memory the table stays as it is: slower, but right. */
+static void make_room(struct snapshots *s)
+{
+	struct snap **old = s->bucket;
+	size_t buckets = s->buckets;
+	struct snap **grown;
+
+	if (s->count < buckets)
+		return;
+	grown = calloc(2 * buckets, sizeof(struct snap *));
+	if (!grown)
+		return;
+	s->bucket = grown;
+	s->buckets = 2 * buckets;
+	for (size_t i = 0; i < buckets; i++) {
+		while (old[i]) {
+			struct snap *snap = old[i];
+
+			old[i] = snap->next;
+			link_to_bucket(s, snap);
+		}
+	}
+	free(old);
+}
+
 struct snap *snapshots_hold(struct snapshots *s, struct snap_key key)
 {
 	struct snap *snap = find(s, key);
-	struct snap **head = &s->bucket[bucket_of(key)];
 
 	if (!snap) {
 		snap = calloc(1, sizeof(*snap) + s->readers * sizeof(snap->reading[0]));
 		if (!snap)
 			return NULL;
 		snap->key = key;
-		snap->next = *head;
-		*head = snap;
+		make_room(s);
+		link_to_bucket(s, snap);
+		s->count++;
 	}
 	snap->holders++;
 	return snap;
@@ -81,10 +122,11 @@ void snapshots_drop(struct snapshots *s, struct snap *snap)
 
 	if (!snap || --snap->holders)
 		return;
-	at = &s->bucket[bucket_of(snap->key)];
+	at = bucket_of(s, snap->key);
 	while (*at != snap)
 		at = &(*at)->next;
 	*at = snap->next;
+	s->count--;
 	snap_free(s, snap);
 }
 
@@ -126,7 +168,7 @@ struct snapshots *snapshots_close(struct snapshots *s)
 {
 	if (!s)
 		return NULL;
-	for (size_t i = 0; i < BUCKETS; i++) {
+	for (size_t i = 0; s->bucket && i < s->buckets; i++) {
 		while (s->bucket[i]) {
 			struct snap *next = s->bucket[i]->next;
 
@@ -134,6 +176,7 @@ struct snapshots *snapshots_close(struct snapshots *s)
 			s->bucket[i] = next;
 		}
 	}
+	free(s->bucket);
 	free(s);
 	return NULL;
 }
