@@ -49,6 +49,20 @@ static size_t processes_metric(const struct builder *b)
 	return 0;
 }
 
+/* Why the sum of all parts of a metric is never counted, or NULL. */
+static const char *parts_absent(const struct builder *b)
+{
+	const struct metric_list *list = &b->outputs->header->readers[b->reader].metrics;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct metric *m = &list->metric[i];
+
+		if (m->part && !m->absent && str_eq(m->name, b->info->name))
+			return NULL;
+	}
+	return b->info->absent;
+}
+
 static int add_output(const struct builder *b, const char *name, enum metric_unit unit,
 	enum column_sum sum, fill_fn fill)
 {
@@ -60,13 +74,14 @@ static int add_output(const struct builder *b, const char *name, enum metric_uni
 		.metric = b->metric,
 		.processes = processes_metric(b),
 	};
+	const char *absent = fill == fill_parts ? parts_absent(b) : b->info->absent;
 	int err;
 
 	err = model_column(b->model, &column, &out.column);
 	if (err == 0)
 		err = pool_put_or_null(b->model->pool, b->info->note, &out.note);
 	if (err == 0)
-		err = pool_put_or_null(b->model->pool, b->info->absent, &out.absent);
+		err = pool_put_or_null(b->model->pool, absent, &out.absent);
 	if (out.absent)
 		out.absent = reason_bare(out.absent);
 	if (err == 0)
