@@ -46,58 +46,77 @@ static uint64_t phase_cost(const struct run *run, const struct row *row, size_t 
 	return own + row->around * cost_number(&run->region_cost, column);
 }
 
-static void row_apply(const struct model *m, struct row *row)
+static int row_apply(struct model *m, struct row *row)
 {
 	const struct run *run = &m->runs[row->run];
+	int err = 0;
 
-	for (size_t c = 0; c < row->value_count; c++) {
-		struct value *v = &row->values[c];
-		uint64_t cost;
+	for (size_t c = 0; err == 0 && c < run->column_count; c++) {
+		uint64_t cost = phase_cost(run, row, c);
+		struct value v;
 
-		if (v->state != VALUE_COUNTED)
+		if (!cost && !is_task_clock(m, c))
 			continue;
-		cost = phase_cost(run, row, c);
+		v = model_value(m, row, c);
+		if (v.state != VALUE_COUNTED)
+			continue;
 		if (is_task_clock(m, c)) {
-			row->clock_ns = v->number;
+			row->clock_ns = v.number;
 			row->markers_clock_ns = cost;
 		}
-		if (m->compensate && cost)
-			take_away(v, cost);
+		if (m->compensate && cost) {
+			take_away(&v, cost);
+			err = row_set_value(m, row, c, &v);
+		}
 	}
+	return err;
+}
+
+static int part_apply(
+	struct model *m, struct region *r, enum region_part part, size_t column, uint64_t cost)
+{
+	struct value v = region_value(m, r, part, column);
+
+	if (v.state != VALUE_COUNTED)
+		return 0;
+	take_away(&v, cost);
+	return region_set_value(m, r, part, column, &v);
 }
 
 /* The same for regions: one marker's cost, and all of each marker within. */
-static void region_apply(const struct model *m, struct region *r)
+static int region_apply(struct model *m, struct region *r)
 {
 	const struct run *run = &m->runs[r->run];
 	const uint64_t markers[REGION_PARTS] = {
 		[REGION_WHOLE] = 1 + r->around,
 		[REGION_OWN] = 1 + r->children,
 	};
+	int err = 0;
 
-	for (size_t c = 0; c < run->column_count; c++) {
-		size_t place = run->columns[c].place;
+	for (size_t c = 0; err == 0 && c < run->column_count; c++) {
+		uint64_t cost = cost_number(&run->region_cost, c);
+		struct value whole;
 
-		if (!place || place > r->value_count || !cost_at(&run->region_cost, c))
+		if (!cost_at(&run->region_cost, c))
 			continue;
-		if (is_task_clock(m, c) && r->values[place - 1].state == VALUE_COUNTED) {
-			r->clock_ns = r->values[place - 1].number;
-			r->markers_clock_ns =
-				markers[REGION_WHOLE] * cost_number(&run->region_cost, c);
+		whole = region_value(m, r, REGION_WHOLE, c);
+		if (is_task_clock(m, c) && whole.state == VALUE_COUNTED) {
+			r->clock_ns = whole.number;
+			r->markers_clock_ns = markers[REGION_WHOLE] * cost;
 		}
-		for (size_t part = 0; m->compensate && part < REGION_PARTS; part++) {
-			struct value *v = &r->values[part * r->value_count + place - 1];
-
-			if (v->state == VALUE_COUNTED)
-				take_away(v, markers[part] * cost_number(&run->region_cost, c));
-		}
+		for (size_t part = 0; err == 0 && m->compensate && part < REGION_PARTS; part++)
+			err = part_apply(m, r, part, c, markers[part] * cost);
 	}
+	return err;
 }
 
-void compensation_apply(struct model *m)
+int compensation_apply(struct model *m)
 {
-	for (size_t i = 0; i < m->row_count; i++)
-		row_apply(m, &m->rows[i]);
-	for (size_t i = 0; i < m->region_count; i++)
-		region_apply(m, &m->regions[i]);
+	int err = 0;
+
+	for (size_t i = 0; err == 0 && i < m->row_count; i++)
+		err = row_apply(m, &m->rows[i]);
+	for (size_t i = 0; err == 0 && i < m->region_count; i++)
+		err = region_apply(m, &m->regions[i]);
+	return err;
 }

@@ -8,8 +8,8 @@
 /*
  * Marks phases that are too short for their markers; with the model's
  * compensate it also takes the cost of markers away from phases and regions.
- * Before rows become one.
+ * Before rows become one.  -ENOMEM or 0.
  */
-void compensation_apply(struct model *m);
+int compensation_apply(struct model *m);
 
 #endif

@@ -126,7 +126,7 @@ int model_finish(struct model *m, enum model_by by)
 	int err = rows_finish(m);
 
 	if (err == 0)
-		compensation_apply(m);
+		err = compensation_apply(m);
 	if (err == 0)
 		err = tree_build(m, by == BY_THREAD);
 	if (err == 0 && by != BY_PHASE)

@@ -484,7 +484,7 @@ static int process_cut(struct fold *f, struct process *p)
 /* The beginning of a forked process is nothing: it is counted from its first marker on. */
 static bool is_bare_start(const struct row *row, const struct process *p)
 {
-	return row->duration_ns == 0 && row->value_count == 0 && !row->amounts &&
+	return row->duration_ns == 0 && !row->stored && !row->amounts &&
 	       str_eq(row->name, "START") && !row->open && !p->in_total;
 }
 

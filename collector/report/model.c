@@ -130,6 +130,8 @@ int model_merge_amount(struct amount **list, const struct amount *more)
 
 int run_knows(struct run *run, size_t column, const char *absent)
 {
+	struct run_column *c;
+
 	if (column >= run->column_count) {
 		struct run_column *grown =
 			reallocarray(run->columns, column + 1, sizeof(*run->columns));
@@ -141,7 +143,11 @@ int run_knows(struct run *run, size_t column, const char *absent)
 		run->columns = grown;
 		run->column_count = column + 1;
 	}
-	run->columns[column] = (struct run_column){ .known = true, .absent = absent };
+	c = &run->columns[column];
+	c->known = true;
+	c->absent = absent;
+	if (c->row_place == 0 && !absent)
+		c->row_place = ++run->row_places;
 	return 0;
 }
 
@@ -168,17 +174,19 @@ static void amounts_free(struct amount *a)
 
 void row_clear(struct row *row)
 {
+	free(row->stored);
 	free(row->values);
 	amounts_free(row->amounts);
+	row->stored = NULL;
 	row->values = NULL;
 	row->amounts = NULL;
 }
 
 void region_clear(struct region *r)
 {
-	free(r->values);
+	free(r->stored);
 	amounts_free(r->amounts);
-	r->values = NULL;
+	r->stored = NULL;
 	r->amounts = NULL;
 }
 
@@ -275,8 +283,10 @@ int model_open(struct model **ret)
 	if (!m)
 		return -ENOMEM;
 	err = pool_open(&m->pool);
+	if (err == 0)
+		err = qualities_open(&m->qualities);
 	if (err < 0) {
-		free(m);
+		model_close(m);
 		return err;
 	}
 	*ret = m;
@@ -301,6 +311,7 @@ struct model *model_close(struct model *m)
 	free(m->marks);
 	free(m->runs);
 	free(m->columns);
+	qualities_close(m->qualities);
 	pool_close(m->pool);
 	free(m);
 	return NULL;
@@ -335,40 +346,109 @@ static const struct run_column *thread_column(const struct run *run, size_t colu
 	return c && c->of_threads ? c : NULL;
 }
 
+static const struct value nothing = { .state = VALUE_MISSING };
+
+/* Where the row keeps that column, or NULL. */
+static struct stored *row_place(const struct model *m, const struct row *row, size_t column)
+{
+	const struct run_column *c = known_column(&m->runs[row->run], column);
+
+	return row->stored && c && c->row_place && c->row_place <= row->value_count
+		       ? &row->stored[c->row_place - 1]
+		       : NULL;
+}
+
+static struct value row_value(const struct model *m, const struct row *row, size_t column)
+{
+	const struct stored *stored = row_place(m, row, column);
+
+	if (row->values)
+		return column < row->value_count ? row->values[column] : nothing;
+	return stored ? stored_get(m->qualities, stored) : nothing;
+}
+
 struct value model_value(const struct model *m, const struct row *row, size_t column)
 {
 	const struct run *run = &m->runs[row->run];
+	struct value v = row_value(m, row, column);
 
-	if (column < row->value_count && row->values[column].state != VALUE_MISSING)
-		return row->values[column];
+	if (v.state != VALUE_MISSING)
+		return v;
 	return missing(row->of_thread ? thread_column(run, column) : known_column(run, column),
 		row->reason);
 }
 
-/* values: for each part count of them. */
-static struct value part_value(const struct run_column *c, const struct value *values, size_t count,
-	enum region_part part, const char *reason)
+/* Among count values for each part; MODEL_NONE: it is none of them. */
+static size_t part_index(const struct run_column *c, size_t count, enum region_part part)
 {
-	const struct value *v = c && c->place && c->place <= count
-					? &values[(size_t)part * count + c->place - 1]
-					: NULL;
-
-	return v && v->state != VALUE_MISSING ? *v : missing(c, reason);
+	return c && c->place && c->place <= count ? (size_t)part * count + c->place - 1
+						  : MODEL_NONE;
 }
 
 struct value region_value(
 	const struct model *m, const struct region *r, enum region_part part, size_t column)
 {
-	return part_value(thread_column(&m->runs[r->run], column), r->values, r->value_count, part,
-		r->reason);
+	const struct run_column *c = thread_column(&m->runs[r->run], column);
+	size_t at = part_index(c, r->value_count, part);
+	struct value v = at == MODEL_NONE ? nothing : stored_get(m->qualities, &r->stored[at]);
+
+	return v.state != VALUE_MISSING ? v : missing(c, r->reason);
 }
 
 struct value node_value(
 	const struct model *m, const struct region_node *n, enum region_part part, size_t column)
 {
-	return part_value(
-		thread_column(&m->runs[n->run], column), n->values, n->value_count, part, NULL);
+	const struct run_column *c = thread_column(&m->runs[n->run], column);
+	size_t at = part_index(c, n->value_count, part);
+
+	return at != MODEL_NONE && n->values[at].state != VALUE_MISSING ? n->values[at]
+									: missing(c, NULL);
 }
+
+/* --- storing --- */
+
+int row_store(struct model *m, struct row *row, const struct value *values, size_t count)
+{
+	const struct run *run = &m->runs[row->run];
+	int err = 0;
+
+	row->stored = calloc(run->row_places + 1, sizeof(*row->stored));
+	if (!row->stored)
+		return -ENOMEM;
+	row->value_count = run->row_places;
+	for (size_t c = 0; err == 0 && c < MIN(count, run->column_count); c++)
+		if (run->columns[c].row_place)
+			err = row_set_value(m, row, c, &values[c]);
+	return err;
+}
+
+int region_store(struct model *m, struct region *r, const struct value *values, size_t count)
+{
+	int err = 0;
+
+	r->stored = calloc(REGION_PARTS * count + 1, sizeof(*r->stored));
+	if (!r->stored)
+		return -ENOMEM;
+	r->value_count = count;
+	for (size_t i = 0; err == 0 && i < REGION_PARTS * count; i++)
+		err = stored_put(m->qualities, &values[i], &r->stored[i]);
+	return err;
+}
+
+int row_set_value(struct model *m, struct row *row, size_t column, const struct value *v)
+{
+	return stored_put(m->qualities, v, row_place(m, row, column));
+}
+
+int region_set_value(struct model *m, struct region *r, enum region_part part, size_t column,
+	const struct value *v)
+{
+	const struct run_column *c = thread_column(&m->runs[r->run], column);
+
+	return stored_put(m->qualities, v, &r->stored[part_index(c, r->value_count, part)]);
+}
+
+/* --- what a run says of itself --- */
 
 int run_exit_code(const struct run *run)
 {

@@ -18,6 +18,7 @@
 #include "decoder.h"
 #include "metric.h"
 #include "report/pool.h"
+#include "report/stored.h"
 #include "sigspec.h"
 
 #define MODEL_NONE SIZE_MAX
@@ -133,14 +134,15 @@ struct row {
 	uint64_t late_ns;          /* how long after a boundary its counters were read */
 	struct taken begin_taken;
 	struct taken end_taken;
-	bool open;          /* the recording ends before it */
-	bool to_death;      /* it ended with its process, not at a marker */
-	bool acknowledged;  /* begin_ns is the acknowledgement's time */
-	bool several_runs;  /* it is of more than one */
-	bool is_short;      /* half of its task-clock or more is its markers' */
-	bool of_thread;     /* the outermost regions of one thread */
-	const char *reason; /* why it has no values at all, or NULL */
-	struct value *values;
+	bool open;             /* the recording ends before it */
+	bool to_death;         /* it ended with its process, not at a marker */
+	bool acknowledged;     /* begin_ns is the acknowledgement's time */
+	bool several_runs;     /* it is of more than one */
+	bool is_short;         /* half of its task-clock or more is its markers' */
+	bool of_thread;        /* the outermost regions of one thread */
+	const char *reason;    /* why it has no values at all, or NULL */
+	struct stored *stored; /* by the places of the run's columns, value_count of them */
+	struct value *values;  /* of several rows as one: by column, in place of stored */
 	size_t value_count;
 	struct amount *amounts;
 };
@@ -180,7 +182,7 @@ struct region {
 	bool end_lost;         /* by a new one of its name: markers had been lost */
 	const char *closed_by; /* of a repaired one: the outer region, or NULL: its process's end */
 	const char *reason;    /* why it has no values at all, or NULL */
-	struct value *values;  /* for each part, by the places of the run's columns */
+	struct stored *stored; /* for each part, by the places of the run's columns */
 	size_t value_count;    /* of one part */
 	struct amount *amounts;
 };
@@ -212,7 +214,7 @@ struct region_node {
 	uint64_t late_ns;            /* of each region with values the longer one, together */
 	uint64_t repaired;
 	uint64_t unresolved;
-	struct value *values; /* as a region's */
+	struct value *values; /* placed as a region's */
 	size_t value_count;
 };
 
@@ -243,7 +245,8 @@ struct run_column {
 	bool known;
 	const char *absent; /* why it is never counted, or NULL */
 	bool of_threads;    /* regions have it too */
-	size_t place;       /* among the values of regions, from 1; 0: it is never counted */
+	size_t row_place;   /* among the values of rows, from 1; 0: it is never counted */
+	size_t place;       /* the same of regions */
 };
 
 /* What one marker costs where nothing else happens: medians. */
@@ -289,6 +292,7 @@ struct run {
 	size_t absent_count;
 	struct run_column *columns;
 	size_t column_count;
+	size_t row_places;
 	size_t places;
 
 	struct row total;
@@ -316,6 +320,7 @@ struct run {
 
 struct model {
 	struct pool *pool;
+	struct qualities *qualities;
 	struct column *columns;
 	size_t column_count;
 	size_t column_room;
@@ -381,6 +386,17 @@ static inline const char *reason_bare(const char *text)
 
 	return strncmp(text, words, sizeof(words) - 1) == 0 ? text + sizeof(words) - 1 : text;
 }
+
+/*
+ * Gives a row its values, by column, and a region its own, for each part by
+ * place.  -ENOMEM or 0.
+ */
+int row_store(struct model *m, struct row *row, const struct value *values, size_t count);
+int region_store(struct model *m, struct region *r, const struct value *values, size_t count);
+/* In place of one that was counted. */
+int row_set_value(struct model *m, struct row *row, size_t column, const struct value *v);
+int region_set_value(struct model *m, struct region *r, enum region_part part, size_t column,
+	const struct value *v);
 
 /* "exact", "sync", "scaled from 43.0 % coverage", "not counted: ..." */
 #define QUALITY_ROOM 512

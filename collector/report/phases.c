@@ -56,21 +56,20 @@ struct range *ranges_new(const struct fold *f)
 static int row_fill(struct fold *f, struct row *row, const struct interval *interval)
 {
 	size_t count = outputs_values(f->outputs);
+	struct value *values = calloc(count + 1, sizeof(*values));
+	int err = 0;
 
-	row->values = calloc(count + 1, sizeof(*row->values));
-	if (!row->values)
+	if (!values)
 		return -ENOMEM;
-	row->value_count = count;
 	row->begin_taken = outputs_taken(f->outputs, interval->begin);
 	row->end_taken = outputs_taken(f->outputs, interval->end);
 	row->late_ns = MAX(row->begin_taken.delay_ns, row->end_taken.delay_ns);
-	if (outputs_fill(f->outputs, interval, row->values))
-		return 0;
-	free(row->values);
-	row->values = NULL;
-	row->value_count = 0;
-	row->reason = interval->reason ? interval->reason : "no reading at its boundaries";
-	return 0;
+	if (outputs_fill(f->outputs, interval, values))
+		err = row_store(f->model, row, values, count);
+	else
+		row->reason = interval->reason ? interval->reason : "no reading at its boundaries";
+	free(values);
+	return err;
 }
 
 int phase_settle(struct fold *f, struct process *p)

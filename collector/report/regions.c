@@ -219,29 +219,28 @@ void region_returned(struct fold *f, struct thread *thread, const struct record_
 
 /* --- values --- */
 
-static void own_values_null(struct region *region, const char *why)
+static void values_null(struct value *values, size_t count, const char *why)
 {
-	for (size_t i = region->value_count; i < 2 * region->value_count; i++)
-		region->values[i] = (struct value){ .state = VALUE_NULL, .note = why };
+	for (size_t i = 0; i < count; i++)
+		values[i] = (struct value){ .state = VALUE_NULL, .note = why };
 }
 
 /* delta: what was counted, from which what the regions in it counted is taken away. */
 static void fill_own(struct fold *f, const struct open_region *o, const struct interval *interval,
-	uint64_t *delta)
+	uint64_t *delta, struct value *own)
 {
-	struct region *region = region_of(f, o);
-	struct value *own = region->values + region->value_count;
+	size_t count = fold_run(f)->places;
 
 	if (o->blind) {
-		own_values_null(region, "a region in it has no values");
+		values_null(own, count, "a region in it has no values");
 		return;
 	}
 	if (o->inner && !delta_subtract(delta, o->inner, outputs_delta_values(f->outputs))) {
-		own_values_null(region, "its boundaries and those in it were read too far apart");
+		values_null(own, count, "its boundaries and those in it were read too far apart");
 		return;
 	}
 	outputs_fill_thread(f->outputs, fold_run(f), interval, delta, own);
-	for (size_t i = 0; i < region->value_count; i++)
+	for (size_t i = 0; i < count; i++)
 		own[i].includes = o->hidden;
 }
 
@@ -261,19 +260,20 @@ static int outer_adds(struct fold *f, struct open_region *outer, const uint64_t 
 
 static int region_fill(struct fold *f, struct open_region *o, const struct interval *interval)
 {
-	struct region *region = region_of(f, o);
 	size_t places = fold_run(f)->places;
+	struct value *values = calloc(REGION_PARTS * places + 1, sizeof(*values));
 	uint64_t *delta = calloc(outputs_delta_values(f->outputs) + 1, sizeof(*delta));
 	int err = -ENOMEM;
 
-	region->values = calloc(REGION_PARTS * places + 1, sizeof(*region->values));
-	if (delta && region->values) {
-		region->value_count = places;
-		outputs_fill_thread(f->outputs, fold_run(f), interval, NULL, region->values);
+	if (delta && values) {
+		outputs_fill_thread(f->outputs, fold_run(f), interval, NULL, values);
 		outputs_delta(f->outputs, interval->begin, interval->end, delta);
 		err = outer_adds(f, o->outer, delta);
-		fill_own(f, o, interval, delta);
+		fill_own(f, o, interval, delta, values + REGION_OWN * places);
 	}
+	if (err == 0)
+		err = region_store(f->model, region_of(f, o), values, places);
+	free(values);
 	free(delta);
 	return err;
 }

@@ -62,10 +62,21 @@ static void a_sum_is_counted_if_one_of_its_parts_is(void **state)
 	model_close(m);
 }
 
+/* As the kernel's 0 for what it does not keep. */
+static void what_a_recording_never_counts_is_no_zero(void **state)
+{
+	struct model *m = model_of_parts();
+
+	(void)state;
+	assert_missing(value(m, 0, "full"), "not counted: nobody keeps it");
+	model_close(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sum_is_counted_if_one_of_its_parts_is),
+		cmocka_unit_test(what_a_recording_never_counts_is_no_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
