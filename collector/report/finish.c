@@ -34,40 +34,53 @@ static void regions_follow(struct model *m, const size_t *place)
 			m->regions[i].phase = place[m->regions[i].phase];
 }
 
-/* Puts the rows that count into their order; order and place have room for all. */
-static int rows_arrange(struct model *m, size_t *order, size_t *place)
+/* from: where the row of each place is now; it is used up. */
+static void rows_permute(struct row *rows, size_t count, size_t *from)
 {
-	struct row *rows = calloc(m->row_count + 1, sizeof(*rows));
-	size_t count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct row first = rows[i];
+		size_t at = i;
 
-	if (!rows)
-		return -ENOMEM;
+		while (from[at] != i) {
+			size_t next = from[at];
+
+			rows[at] = rows[next];
+			from[at] = at;
+			at = next;
+		}
+		rows[at] = first;
+		from[at] = at;
+	}
+}
+
+/* Puts the rows that count into their order; order and place have room for all. */
+static void rows_arrange(struct model *m, size_t *order, size_t *place)
+{
+	size_t kept = 0, last;
+
 	for (size_t i = 0; i < m->row_count; i++)
 		order[i] = i;
 	qsort_r(order, m->row_count, sizeof(*order), compare_rows, m->rows);
-	for (size_t i = 0; i < m->row_count; i++) {
-		struct row *row = &m->rows[order[i]];
-
-		place[order[i]] = row->count ? count : MODEL_NONE;
-		if (row->count)
-			rows[count++] = *row;
-		else
-			row_clear(row);
-	}
-	free(m->rows);
-	m->rows = rows;
-	m->row_room = m->row_count + 1;
-	m->row_count = count;
+	for (size_t i = 0; i < m->row_count; i++)
+		place[order[i]] = m->rows[order[i]].count ? kept++ : MODEL_NONE;
+	last = kept;
+	for (size_t i = 0; i < m->row_count; i++)
+		order[place[i] == MODEL_NONE ? last++ : place[i]] = i;
+	rows_permute(m->rows, m->row_count, order);
+	for (size_t i = kept; i < m->row_count; i++)
+		row_clear(&m->rows[i]);
+	m->row_count = kept;
 	regions_follow(m, place);
-	return 0;
 }
 
 static int rows_finish(struct model *m)
 {
 	size_t *order = calloc(m->row_count + 1, sizeof(*order));
 	size_t *place = calloc(m->row_count + 1, sizeof(*place));
-	int err = order && place ? rows_arrange(m, order, place) : -ENOMEM;
+	int err = order && place ? 0 : -ENOMEM;
 
+	if (err == 0)
+		rows_arrange(m, order, place);
 	free(order);
 	free(place);
 	for (size_t i = 1; err == 0 && i < m->row_count; i++)
