@@ -39,7 +39,9 @@ struct cgroup {
 	int where_fd; /* tells the process's group */
 	char where[WHERE_ROOM];
 	size_t where_size;
+	bool lost; /* the process is where nothing can be read */
 	bool removal_told;
+	bool loss_told;
 	char news[READER_REASON_ROOM];
 };
 
@@ -192,7 +194,7 @@ static int cgroup_open(const struct reader_target *target, struct reader **ret,
 	c->base.ops = &cgroup_reader;
 	c->env = target->env;
 	c->pid = target->pid;
-	c->where_fd = -1;
+	c->where_fd = c->group.dir = c->root.dir = -1;
 	c->buffer = malloc(CGROUP_BUFFER);
 	if (!c->buffer)
 		goto fail;
@@ -287,24 +289,56 @@ static int root_leave(struct cgroup *c)
 	return cgroup_folder_split(&c->group, &c->root);
 }
 
+static void tell_move(struct cgroup *c, const char *path)
+{
+	size_t count;
+	const char *lacks = cgroup_folder_lacks(&c->group, &count);
+	char without[64] = "";
+
+	if (count > 1)
+		snprintf(without, sizeof(without), ", which gives no %s nor %zu other%s", lacks,
+			count - 1, count == 2 ? "" : "s");
+	else if (lacks)
+		snprintf(without, sizeof(without), ", which gives no %s", lacks);
+	reason_set(c->news,
+		"the program has moved from %.54s to %.54s: its cgroup counters go on with those "
+		"of its new group%s",
+		c->place.group_path, path, without);
+}
+
 static const char *follow(struct cgroup *c, char *path)
 {
 	int err = root_leave(c);
 
 	if (err == 0)
 		err = cgroup_folder_move(&c->group, path, c->buffer);
-	if (err < 0) {
+	else
+		cgroup_folder_lose(&c->group);
+	c->lost = err < 0;
+	c->removal_told = c->loss_told = false;
+	if (err < 0)
 		reason_set(c->news, "the program has moved to %.90s, which cannot be read: %s",
 			path, strerror(-err));
-		free(path);
-		return c->news;
-	}
-	reason_set(c->news,
-		"the program has moved from %.70s to %.70s: its cgroup counters go on with those "
-		"of its new group",
-		c->place.group_path, path);
+	else
+		tell_move(c, path);
 	free(c->place.group_path);
 	c->place.group_path = path;
+	return c->news;
+}
+
+/* Where it has gone is not mounted here. */
+static const char *lose(struct cgroup *c)
+{
+	if (c->env->cgroup_path || c->lost)
+		return NULL;
+	if (root_leave(c) < 0)
+		c->group_is_root = false;
+	cgroup_folder_lose(&c->group);
+	c->lost = true;
+	reason_set(c->news,
+		"the program has moved from %.120s to a group that is out of sight here: its "
+		"cgroup values end there",
+		c->place.group_path);
 	return c->news;
 }
 
@@ -313,10 +347,14 @@ static const char *process_moved(struct cgroup *c)
 {
 	char reason[READER_REASON_ROOM], *path;
 	bool inside;
+	int err;
 
-	if (*c->outside || cgroup_place_of_process(c->env, c->pid, &path, reason) < 0)
+	if (*c->outside)
 		return NULL;
-	if (!c->env->cgroup_path && !str_eq(path, c->place.group_path))
+	err = cgroup_place_of_process(c->env, c->pid, &path, reason);
+	if (err < 0)
+		return err == -EXDEV ? lose(c) : NULL;
+	if (!c->env->cgroup_path && (c->lost || !str_eq(path, c->place.group_path)))
 		return follow(c, path);
 	inside = cgroup_place_holds(c->place.group_path, path);
 	reason_set(c->news,
@@ -326,17 +364,27 @@ static const char *process_moved(struct cgroup *c)
 	return inside ? NULL : c->news;
 }
 
+static const char *tell_once(struct cgroup *c, bool happened, bool *told, const char *what)
+{
+	if (!happened || *told)
+		return NULL;
+	*told = true;
+	reason_set(c->news, "%.120s %s", c->place.group_path, what);
+	return c->news;
+}
+
 static const char *cgroup_keep_alive(struct reader *r)
 {
 	struct cgroup *c = (struct cgroup *)r;
 	const char *news = where_read(c) ? process_moved(c) : NULL;
 
-	if (news || !c->group.removed || c->removal_told)
-		return news;
-	c->removal_told = true;
-	reason_set(c->news, "%.120s was removed while it was measured: its values end there",
-		c->place.group_path);
-	return c->news;
+	if (!news)
+		news = tell_once(c, c->group.removed, &c->removal_told,
+			"was removed while it was measured: its values end there");
+	if (!news)
+		news = tell_once(c, c->group.lost_file && !c->group.removed, &c->loss_told,
+			"lost a controller or a file while it was measured: those values end there");
+	return news;
 }
 
 static int cgroup_read(struct reader *r, uint64_t *ret_values)

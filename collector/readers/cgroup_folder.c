@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "internal/sys.h"
 #include "internal/util.h"
@@ -115,10 +116,10 @@ static bool reset(int fd)
 	return pwrite(fd, "r", 1, 0) == 1;
 }
 
-static void file_open(struct cgroup_source *s, int dir)
+static void file_open(struct cgroup_source *s, int dir, bool anew)
 {
 	s->resets = false;
-	if (s->file->resets && is_cgroupfs(dir)) {
+	if (anew && s->file->resets && is_cgroupfs(dir)) {
 		s->fd = sys_openat(dir, s->file->name, O_RDWR);
 		s->resets = s->fd >= 0 && reset(s->fd);
 		if (s->resets)
@@ -148,7 +149,7 @@ static int file_add(struct cgroup_folder *f, int dir, const struct cgroup_file *
 	ssize_t size;
 
 	*s = (struct cgroup_source){ .file = file };
-	file_open(s, dir);
+	file_open(s, dir, true);
 	size = s->fd < 0 ? s->fd : kfile_pread(s->fd, buffer, CGROUP_BUFFER);
 	for (size_t i = 0; size >= 0 && i < CGROUP_KEYS_MAX && file->keys[i].key; i++) {
 		struct kfile_key key = { .name = file->keys[i].key };
@@ -175,12 +176,11 @@ int cgroup_folder_open(struct cgroup_folder *f, const char *path, char *buffer)
 {
 	int dir = sys_open_dir(path), err = 0;
 
-	*f = (struct cgroup_folder){ 0 };
+	*f = (struct cgroup_folder){ .dir = dir };
 	if (dir < 0)
 		return dir;
 	for (size_t i = 0; i < CGROUP_FILES && err == 0; i++)
 		err = file_add(f, dir, &files[i], buffer);
-	sys_close(dir);
 	if (err < 0)
 		cgroup_folder_close(f);
 	return err;
@@ -228,20 +228,38 @@ static void repeat_last(const struct cgroup_source *s, uint64_t values[CGROUP_KE
 			cgroup_source_kind(s, i) == METRIC_PEAK_SINCE ? VALUE_ABSENT : s->last[i];
 }
 
+static void all_absent(uint64_t values[CGROUP_KEYS_MAX])
+{
+	for (size_t i = 0; i < CGROUP_KEYS_MAX; i++)
+		values[i] = VALUE_ABSENT;
+}
+
+/* A file also goes when its controller is switched off; the group then lives on. */
+static void source_end(struct cgroup_folder *f, struct cgroup_source *s)
+{
+	s->fd = sys_close(s->fd);
+	if (f->dir < 0 || faccessat(f->dir, "cgroup.procs", F_OK, 0) < 0)
+		f->removed = true;
+	else
+		s->blind = f->lost_file = true;
+}
+
 static void source_read(struct cgroup_folder *f, struct cgroup_source *s, char *buffer,
 	uint64_t values[CGROUP_KEYS_MAX])
 {
 	ssize_t size = s->fd < 0 ? 0 : kfile_pread(s->fd, buffer, CGROUP_BUFFER);
 
-	if (size == -ENODEV || size == -ENOENT) {
-		f->removed = true;
-		s->fd = sys_close(s->fd);
+	if (size == -ENODEV || size == -ENOENT)
+		source_end(f, s);
+	if (s->blind || (s->fd >= 0 && size < 0)) {
+		all_absent(values);
+		return;
 	}
 	if (s->fd < 0) {
 		repeat_last(s, values);
 		return;
 	}
-	parse(s, buffer, (size_t)MAX(size, (ssize_t)0), values);
+	parse(s, buffer, (size_t)size, values);
 	remember(s, values);
 }
 
@@ -280,12 +298,13 @@ static int source_move(struct cgroup_folder *f, struct cgroup_source *s, int dir
 			return -ENOMEM;
 	}
 	sys_close(s->fd);
-	file_open(s, dir);
-	/* What the metric means is fixed. */
+	file_open(s, dir, resets);
+	/* What the metric means is fixed: without a reset there is no peak of a phase. */
 	if (s->resets != resets) {
 		s->fd = sys_close(s->fd);
 		s->resets = resets;
 	}
+	s->blind = s->fd < 0;
 	s->rebase = UINT32_MAX;
 	source_read(f, s, buffer, values);
 	return 0;
@@ -296,6 +315,7 @@ int cgroup_folder_split(struct cgroup_folder *f, struct cgroup_folder *ret)
 	bool lacking = false;
 
 	*ret = *f;
+	f->dir = -1;
 	for (size_t i = 0; i < f->count; i++) {
 		f->source[i].fd = -1;
 		if (!f->source[i].io)
@@ -310,13 +330,40 @@ int cgroup_folder_move(struct cgroup_folder *f, const char *path, char *buffer)
 {
 	int dir = sys_open_dir(path), err = 0;
 
+	cgroup_folder_lose(f);
 	if (dir < 0)
 		return dir;
-	f->removed = false;
+	f->dir = dir;
 	for (size_t i = 0; i < f->count && err == 0; i++)
 		err = source_move(f, &f->source[i], dir, buffer);
-	sys_close(dir);
+	if (err < 0)
+		cgroup_folder_lose(f);
 	return err;
+}
+
+void cgroup_folder_lose(struct cgroup_folder *f)
+{
+	f->dir = sys_close(f->dir);
+	f->removed = f->lost_file = false;
+	for (size_t i = 0; i < f->count; i++) {
+		f->source[i].fd = sys_close(f->source[i].fd);
+		f->source[i].blind = true;
+	}
+}
+
+const char *cgroup_folder_lacks(const struct cgroup_folder *f, size_t *ret_count)
+{
+	const char *first = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < f->count; i++) {
+		if (!f->source[i].blind)
+			continue;
+		if (!first)
+			first = f->source[i].file->name;
+		++*ret_count;
+	}
+	return first;
 }
 
 void cgroup_folder_close(struct cgroup_folder *f)
@@ -325,5 +372,6 @@ void cgroup_folder_close(struct cgroup_folder *f)
 		sys_close(f->source[i].fd);
 		f->source[i].io = cgroup_io_close(f->source[i].io);
 	}
+	f->dir = sys_close(f->dir);
 	f->count = f->values = 0;
 }

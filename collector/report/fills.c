@@ -30,11 +30,17 @@ static const char *note_as_reason(const char *note)
 /* Why a number that was expected is not there. */
 static const char *missing_reason(const struct fill *f)
 {
+	const char *reader = f->outputs->header->readers[f->reader].name;
+
 	if (f->output->absent)
 		return f->output->absent;
 	if (f->interval->reason)
 		return f->interval->reason;
-	return f->begin && f->end ? note_as_reason(f->output->note) : "no reading at the boundary";
+	if (!f->begin || !f->end)
+		return "no reading at the boundary";
+	if (f->info->scope == SCOPE_GROUP && str_eq(reader, "cgroup"))
+		return "the program's cgroup did not give it";
+	return note_as_reason(f->output->note);
 }
 
 static uint64_t value_at(const struct reading *reading, size_t i)

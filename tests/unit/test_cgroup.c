@@ -542,11 +542,103 @@ static void a_process_that_moves_is_followed(void **state)
 	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
 	assert_int_equal(value(&o, "proc_usage_usec"), 10 + 300);
 	assert_int_equal(value(&o, "proc_current"), 100);
-	/* A file that the new group lacks. */
-	assert_int_equal(value(&o, "proc_peak"), 8192);
+	assert_non_null(strstr(news, "gives no memory.peak nor 1 other"));
+	assert_true(value(&o, "proc_peak") == VALUE_ABSENT);
 	assert_int_equal(value(&o, "global_usage_usec"), 1000);
 	close_it(&o);
 	tree_remove(root);
+}
+
+static const char *go_to(struct opened *o, const char *root, const char *group)
+{
+	const char *news;
+
+	tree_write(root, "proc/4321/cgroup", "0::%s\n", group);
+	news = cgroup_reader.keep_alive(o->reader);
+	assert_non_null(news);
+	assert_int_equal(cgroup_reader.read(o->reader, o->values), 0);
+	return news;
+}
+
+static void what_the_new_group_lacks_is_absent_until_the_move_back(void **state)
+{
+	char *root = small_tree();
+	struct opened o;
+
+	(void)state;
+	tree_write(root, "cgroup/job/io.stat", "8:0 rbytes=100 wbytes=0 rios=1 wios=0\n");
+	tree_write(root, "cgroup/next/cpu.stat", "usage_usec 5\n");
+	o = open_tree(root);
+	assert_int_equal(value(&o, "proc_read_bytes"), 100);
+	assert_non_null(strstr(go_to(&o, root, "/next"), "memory.current nor 2 others"));
+	assert_true(value(&o, "proc_read_bytes") == VALUE_ABSENT);
+	assert_true(value(&o, "proc_current") == VALUE_ABSENT);
+	assert_null(strstr(go_to(&o, root, "/job"), "gives no"));
+	tree_write(root, "cgroup/job/io.stat", "8:0 rbytes=130 wbytes=0 rios=2 wios=0\n");
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	assert_int_equal(value(&o, "proc_read_bytes"), 130);
+	assert_int_equal(value(&o, "proc_current"), 4096);
+	close_it(&o);
+	tree_remove(root);
+}
+
+static void out_of_sight_nothing_goes_on_until_the_move_back(void **state)
+{
+	char *root = small_tree();
+	struct opened o = open_tree(root);
+
+	(void)state;
+	assert_non_null(strstr(go_to(&o, root, "/../else"), "out of sight"));
+	assert_true(value(&o, "proc_usage_usec") == VALUE_ABSENT);
+	assert_int_equal(value(&o, "global_usage_usec"), 1000);
+	go_to(&o, root, "/job");
+	assert_int_equal(value(&o, "proc_usage_usec"), 10);
+	close_it(&o);
+	tree_remove(root);
+}
+
+/* As a controller that is switched off, this takes files and leaves the group. */
+static void a_file_that_goes_while_its_group_stays_is_absent_and_told(void **state)
+{
+	char path[4096], file[4200], *name = NULL, *root;
+	struct cgroup_mount mount = { 0 };
+	struct reader_env env = { .proc_root = "/proc", .sys_root = "/sys" };
+	char reason[READER_REASON_ROOM];
+	const char *news;
+	struct opened o;
+	bool switched;
+	FILE *f;
+
+	(void)state;
+	if (!make_group(path, sizeof(path), &name))
+		skip();
+	assert_int_equal(cgroup_mount_find(&env, &mount, reason), 0);
+	root = tree_make();
+	tree_write(root, "proc/self/mountinfo", "35 24 0:30 / %s rw - cgroup2 cgroup2 rw\n",
+		mount.path);
+	tree_write(root, "proc/4321/cgroup", "0::%s\n", name);
+	cgroup_mount_clear(&mount);
+	o = open_tree(root);
+	snprintf(file, sizeof(file), "%s/cgroup.pressure", path);
+	f = has(&o, "proc_cpu_some_usec") ? fopen(file, "r+") : NULL;
+	switched = f && fputs("0", f) >= 0;
+	if (f)
+		switched = fclose(f) == 0 && switched;
+	assert_int_equal(cgroup_reader.read(o.reader, o.values), 0);
+	news = cgroup_reader.keep_alive(o.reader);
+	if (switched && news) {
+		assert_non_null(strstr(news, "lost a controller"));
+		assert_true(value(&o, "proc_cpu_some_usec") == VALUE_ABSENT);
+		assert_null(cgroup_reader.keep_alive(o.reader));
+	}
+	assert_int_equal(value(&o, "proc_usage_usec"), 0);
+	assert_int_equal(rmdir(path), 0);
+	close_it(&o);
+	tree_remove(root);
+	if (!switched || !news) {
+		printf("skipped: this kernel does not take away pressure files that are open\n");
+		skip();
+	}
 }
 
 static void a_process_that_leaves_the_root_is_followed(void **state)
@@ -668,6 +760,9 @@ int main(void)
 		with_choices(the_root_is_read_for_a_process_outside_of_what_is_mounted),
 		with_choices(what_a_lost_device_had_done_stays_in),
 		with_choices(a_process_that_moves_is_followed),
+		with_choices(what_the_new_group_lacks_is_absent_until_the_move_back),
+		with_choices(out_of_sight_nothing_goes_on_until_the_move_back),
+		with_choices(a_file_that_goes_while_its_group_stays_is_absent_and_told),
 		with_choices(a_process_that_leaves_the_root_is_followed),
 		with_choices(a_chosen_group_is_read_whoever_is_in_it),
 		with_choices(a_chosen_root_takes_the_place_of_the_mount),

@@ -119,7 +119,8 @@ static void a_peak_that_was_never_read_is_not_counted(void **state)
 	peak(&t, 2, VALUE_ABSENT);
 	gone(&t, 0, T0 + 2 * MS, 2);
 	m = tape_model(&t, BY_PHASE);
-	assert_missing(value(m, 0, "proc_peak"), "not counted: it could not be read");
+	assert_missing(
+		value(m, 0, "proc_peak"), "not counted: the program's cgroup did not give it");
 	model_close(m);
 }
 
