@@ -5,13 +5,17 @@
 
 #include "internal/util.h"
 
-/* Shown beside the counters of perf without being asked for. */
 static const char *const usual_columns[] = {
 	"proc_cpu_usage",
-	"proc_memory_current_max",
+	"proc_current_max",
 	"proc_rss_max",
 	"target_energy",
 };
+
+const char *columns_usual(size_t index)
+{
+	return index < ARRAY_SIZE(usual_columns) ? usual_columns[index] : NULL;
+}
 
 static bool column_is_counted(const struct model *m, size_t column)
 {
@@ -34,6 +38,11 @@ static bool column_is_shared(const struct model *m, size_t column)
 			return true;
 	}
 	return false;
+}
+
+static bool column_is_of_group(const struct column *c)
+{
+	return c->unit == UNIT_PERCENT || str_eq(c->source, "cgroup");
 }
 
 static bool column_is_known(const struct model *m, size_t column)
@@ -72,7 +81,7 @@ void columns_choose(const struct model *m, const struct report_options *o, bool 
 			shown[i] = column_is_known(m, i);
 		else
 			shown[i] = column_is_usual(c) && column_is_counted(m, i) &&
-				   !(c->unit == UNIT_PERCENT && column_is_shared(m, i));
+				   !(column_is_of_group(c) && column_is_shared(m, i));
 		perf |= shown[i] && str_eq(c->source, "perf_event");
 	}
 	for (size_t i = 0; !perf && i < m->column_count; i++)

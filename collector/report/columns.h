@@ -5,6 +5,9 @@
 
 #include "report/format.h"
 
+/* Those shown beside the counters of perf without being asked for; NULL: that is all. */
+const char *columns_usual(size_t index);
+
 /* shown: one for each column. */
 void columns_choose(const struct model *m, const struct report_options *o, bool *shown);
 

@@ -15,6 +15,7 @@
 #include "internal/util.h"
 #include "readers/cgroup_place.h"
 #include "readers/reader.h"
+#include "report/columns.h"
 #include "support/measure.h"
 #include "support/tree.h"
 
@@ -463,6 +464,32 @@ static void a_copy_of_the_files_gives_the_computed_values(void **state)
 	tree_remove(root);
 }
 
+/* target_energy is the report's own. */
+static void the_usual_columns_are_those_that_readers_make(void **state)
+{
+	char *root = tree_make();
+	struct measured m = measure_copy(root, NULL);
+	struct report_options options = { 0 };
+	bool *shown = calloc(m.model->column_count, sizeof(*shown));
+	const char *usual;
+
+	(void)state;
+	assert_non_null(shown);
+	columns_choose(m.model, &options, shown);
+	for (size_t u = 0; (usual = columns_usual(u)); u++) {
+		size_t i = 0;
+
+		while (i < m.model->column_count && !str_eq(m.model->columns[i].name, usual))
+			i++;
+		if (i == m.model->column_count && !str_eq(usual, "target_energy"))
+			fail_msg("no reader makes %s", usual);
+	}
+	assert_true(shown[column_of(&m, "proc_current_max")]);
+	free(shown);
+	measure_clear(&m);
+	tree_remove(root);
+}
+
 static void each_file_may_be_missing_alone(void **state)
 {
 	(void)state;
@@ -496,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_shared_group_says_with_how_many),
 		cmocka_unit_test(what_cannot_be_done_is_refused_before_the_program_starts),
 		cmocka_unit_test(a_copy_of_the_files_gives_the_computed_values),
+		cmocka_unit_test(the_usual_columns_are_those_that_readers_make),
 		cmocka_unit_test(each_file_may_be_missing_alone),
 	};
 

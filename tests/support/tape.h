@@ -24,7 +24,7 @@ struct counts {
 
 /*
  * perf: task-clock and page-faults in one group, CPU_CYCLES that is absent;
- * cgroup: proc_usage_usec, proc_memory_current; procfs: proc_rss_peak; energy:
+ * cgroup: proc_usage_usec, proc_current; procfs: proc_rss_peak; energy:
  * absent.
  */
 extern struct metric_list cgroup_list;

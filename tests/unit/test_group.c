@@ -41,8 +41,8 @@ static void rows_of_one_name_are_summed_over_runs(void **state)
 	assert_int_equal(m->rows[1].count, 2);
 	assert_counted(value(m, 1, "page-faults"), 600);
 	assert_counted(value(m, 1, "proc_cpu_usage"), 10000);
-	assert_counted(value(m, 1, "proc_memory_current_min"), 8192);
-	assert_counted(value(m, 1, "proc_memory_current_max"), 1 << 20);
+	assert_counted(value(m, 1, "proc_current_min"), 8192);
+	assert_counted(value(m, 1, "proc_current_max"), 1 << 20);
 	assert_missing(value(m, 1, "CPU_CYCLES"), "not counted: no hardware counters here");
 	assert_int_equal(m->rows[1].duration_ns, 2 * (20 * MS - 50 * US));
 	model_close(m);

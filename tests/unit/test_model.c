@@ -344,12 +344,12 @@ static void a_gauge_ranges_over_its_boundaries_and_the_samples_between(void **st
 	struct model *m = two_phase_model(BY_PHASE);
 
 	(void)state;
-	assert_counted(value(m, 0, "proc_memory_current_min"), 4096);
-	assert_counted(value(m, 0, "proc_memory_current_max"), 8192);
-	assert_counted(value(m, 1, "proc_memory_current_min"), 8192);
-	assert_counted(value(m, 1, "proc_memory_current_max"), 1 << 20);
-	assert_counted(total(m, "proc_memory_current_min"), 4096);
-	assert_counted(total(m, "proc_memory_current_max"), 1 << 20);
+	assert_counted(value(m, 0, "proc_current_min"), 4096);
+	assert_counted(value(m, 0, "proc_current_max"), 8192);
+	assert_counted(value(m, 1, "proc_current_min"), 8192);
+	assert_counted(value(m, 1, "proc_current_max"), 1 << 20);
+	assert_counted(total(m, "proc_current_min"), 4096);
+	assert_counted(total(m, "proc_current_max"), 1 << 20);
 	model_close(m);
 }
 

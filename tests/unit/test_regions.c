@@ -116,7 +116,7 @@ static void values_that_only_processes_have_are_no_matter_of_regions(void **stat
 	session(&t, 1, T0, 50000, 4096);
 	m = tape_model(&t, BY_PHASE);
 	assert_int_equal(whole(m, 0, "proc_usage_usec").state, VALUE_MISSING);
-	assert_int_equal(whole(m, 0, "proc_memory_current_max").state, VALUE_MISSING);
+	assert_int_equal(whole(m, 0, "proc_current_max").state, VALUE_MISSING);
 	model_close(m);
 }
 
