@@ -20,6 +20,7 @@
 /* Connections that have not yet said hello; a further one waits in the backlog. */
 #define PENDING_MAX 64
 #define PENDING_NS  NSEC_PER_SEC
+#define REST_NS     (100 * NSEC_PER_MSEC)
 #define FOREIGN_MAX 32
 #define FOREIGN_NS  (100 * NSEC_PER_MSEC)
 #define BACKLOG     128
@@ -59,9 +60,10 @@ struct control {
 	pthread_t thread;
 	bool running;
 	bool listening;
-	uint64_t lost;  /* tokens for which there was no room */
-	struct job end; /* of the command */
-	bool end_due;   /* there was no room for it yet */
+	uint64_t rest_until_ns; /* no descriptor is left to accept with */
+	uint64_t lost;          /* tokens for which there was no room */
+	struct job end;         /* of the command */
+	bool end_due;           /* there was no room for it yet */
 	struct pending pending[PENDING_MAX];
 	size_t pending_count;
 };
@@ -140,8 +142,11 @@ static void accept_one(struct control *c)
 	bool foreign;
 
 	if (fd < 0) {
-		/* Else it is told again and again: have a rest. */
-		set_listening(c, fd != -EMFILE && fd != -ENFILE);
+		if (fd != -EMFILE && fd != -ENFILE)
+			return;
+		/* Else it is told again and again. */
+		c->rest_until_ns = now_ns() + REST_NS;
+		set_listening(c, false);
 		return;
 	}
 	foreign = is_foreign(fd);
@@ -308,7 +313,7 @@ static void expire(struct control *c)
 	post_end(c);
 	if (c->spare < 0)
 		c->spare = sys_open("/dev/null", O_RDONLY, 0);
-	if (c->pending_count < PENDING_MAX)
+	if (c->pending_count < PENDING_MAX && now >= c->rest_until_ns)
 		set_listening(c, true);
 
 	for (size_t i = c->pending_count; i > 0; i--)
