@@ -237,6 +237,7 @@ static int define_pmu(struct probe *p)
 	p->event.config1 = (uintptr_t)p->path;
 	p->event.config2 = p->site.offset;
 	p->event.held = p->held;
+	p->event.held_room = ARRAY_SIZE(p->held);
 	p->event.threads_left = PROBE_PMU_THREADS;
 	return 0;
 }

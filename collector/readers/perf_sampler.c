@@ -167,6 +167,8 @@ static int hold(const struct perf_sampler *s, struct reader_probe *probe)
 
 	if (!probe->held)
 		return 0;
+	if (probe->held_count == probe->held_room)
+		return -EUSERS;
 	fd = (int)SYS_RESULT(fcntl(s->fd[0], F_DUPFD_CLOEXEC, 0));
 	if (fd >= 0)
 		probe->held[probe->held_count++] = fd;

@@ -49,6 +49,7 @@ struct reader_probe {
 	/* Where closing takes long: copies of the descriptors, for the end of the session. */
 	int *held;
 	size_t held_count;
+	size_t held_room;
 	unsigned threads_left; /* with held */
 };
 
