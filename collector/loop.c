@@ -119,7 +119,12 @@ static void do_job(struct session *s, const struct job *job)
 	struct process *p;
 
 	switch (job->kind) {
-	case JOB_REGISTER: members_register(s, job); break;
+	case JOB_REGISTER:
+		/* What an image before an exec has left is its threads' yet. */
+		if (process_find_pid(&s->processes, job->pid))
+			intake_drain_present(s);
+		members_register(s, job);
+		break;
 	case JOB_GONE:
 		p = find_index(s, job->index);
 		if (p)

@@ -184,8 +184,14 @@ void members_register(struct session *s, const struct job *job)
 	if (p && process_is_replaced(p, now_ns()))
 		p = NULL;
 	session_begin_sampling(s, job->pid, job->site);
-	/* The same pid after an exec keeps its group. */
-	if (!p)
+	/*
+	 * The same pid after an exec keeps its group.  Its threads are gone: where
+	 * another one than the main thread called exec, it has taken that one's
+	 * tid, and not its counters.
+	 */
+	if (p)
+		thread_table_clear(&p->threads);
+	else
 		p = join_asking(s, job);
 	if (p) {
 		p->site = job->site;

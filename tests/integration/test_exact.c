@@ -403,11 +403,38 @@ static void mismatches_are_repaired_and_counted(void **state)
 	}
 }
 
+/* The counters of the thread whose id it has taken count nothing any more. */
+static void a_thread_that_execs_is_counted_anew(void **state)
+{
+	static const char *const modes[] = { "sync", "auto" };
+
+	(void)state;
+	need_perf();
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct measured m = {
+			.options = { TALLY_OPTIONS, "--mode", modes[i] },
+			.argv = { TARGET("successor") },
+		};
+		struct value faults = { .state = VALUE_MISSING };
+
+		measure(&m);
+		assert_int_equal(m.child.code, 0);
+		for (size_t c = 0; c < m.model->column_count; c++)
+			if (str_eq(m.model->columns[c].name, "page-faults"))
+				faults = region_value(
+					m.model, region_at(&m, "after"), REGION_WHOLE, c);
+		assert_int_equal(faults.state, VALUE_COUNTED);
+		assert_in_range(faults.number, 300, 301);
+		measure_clear(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_region_is_exact_on_four_migrating_threads),
 		cmocka_unit_test(regions_are_exact_in_sync_mode_too),
+		cmocka_unit_test(a_thread_that_execs_is_counted_anew),
 		cmocka_unit_test(forked_child_has_exact_regions),
 		cmocka_unit_test(raw_clone_has_exact_regions),
 		cmocka_unit_test(exec_ed_children_have_exact_regions),
