@@ -19,6 +19,19 @@ static int make_values(const struct model *m, struct row *row)
 	return 0;
 }
 
+/* A column that not all recordings know: what it lacks is told of as if it had not been counted. */
+static void tell_missing(const struct row *into, struct value *sum, struct value *v)
+{
+	struct value missing = { .state = VALUE_NULL, .note = "not all recordings have it" };
+
+	if (into->count && v->state == VALUE_MISSING && sum->state != VALUE_MISSING) {
+		*v = missing;
+	} else if (into->count && v->state != VALUE_MISSING && sum->state == VALUE_MISSING) {
+		*sum = missing;
+		sum->without = (uint32_t)MIN(into->count, (uint64_t)UINT32_MAX);
+	}
+}
+
 static void merge_values(const struct model *m, struct row *into, const struct row *row)
 {
 	double share = time_share(into->duration_ns, row->duration_ns);
@@ -26,6 +39,7 @@ static void merge_values(const struct model *m, struct row *into, const struct r
 	for (size_t i = 0; i < m->column_count; i++) {
 		struct value v = model_value(m, row, i);
 
+		tell_missing(into, &into->values[i], &v);
 		value_merge(&into->values[i], &v, &m->columns[i], share);
 	}
 }
@@ -255,6 +269,8 @@ static void merge_outermost(const struct model *m, struct row *into, const struc
 	into->duration_ns += duration;
 	into->clock_ns += r->clock_ns;
 	into->markers_clock_ns += r->markers_clock_ns;
+	if (!r->reason)
+		into->late_ns += MAX(r->begin_taken.delay_ns, r->end_taken.delay_ns);
 	into->end_ns = MAX(into->end_ns, r->end_ns);
 	into->inside += r->inside;
 	into->inside_ns += r->inside_ns;

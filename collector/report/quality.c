@@ -87,7 +87,8 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 	if (row->unresolved && row->count == 1)
 		add(text, VALUE_UNRESOLVED);
 	else if (row->unresolved)
-		add(text, "%" PRIu32 " phases unresolved", row->unresolved);
+		add(text, "%" PRIu32 " %s unresolved", row->unresolved,
+			row->of_thread ? "regions" : "phases");
 	if (row->includes)
 		add(text, "includes %" PRIu32 " unresolved phase%s", row->includes,
 			row->includes == 1 ? "" : "s");

@@ -187,12 +187,26 @@ static void print_regions(struct view *v)
 
 /* --- values --- */
 
+/* Words that a recording may hold. */
+static void print_clean(struct view *v, const char *text, unsigned indent)
+{
+	size_t room = 3 * strlen(text) + 8;
+	char *clean = malloc(room);
+
+	if (!clean) {
+		v->err = -ENOMEM;
+		return;
+	}
+	utf8_printable(text, clean, room, room);
+	print_wrapped(v->out, clean, indent, v->options->width);
+	free(clean);
+}
+
 /* The columns of one quality, behind it. */
 static void print_quality(struct view *v, size_t first)
 {
 	const struct model *m = v->model;
 	char *text = NULL;
-	char *clean;
 	size_t size;
 	FILE *line = open_memstream(&text, &size);
 
@@ -208,15 +222,8 @@ static void print_quality(struct view *v, size_t first)
 				v->text[i][0] = '\0';
 		}
 	fclose(line);
-	clean = malloc(3 * size + 8);
-	if (clean) {
-		utf8_printable(text, clean, 3 * size + 8, 3 * size + 8);
-		fputs("  ", v->out);
-		print_wrapped(v->out, clean, 4, v->options->width);
-	} else {
-		v->err = -ENOMEM;
-	}
-	free(clean);
+	fputs("  ", v->out);
+	print_clean(v, text, 4);
 	free(text);
 }
 
@@ -236,7 +243,7 @@ static void print_qualities(struct view *v, const char *name, const char *said)
 	fprintf(v->out, "\n%s\n", clean);
 	if (said[0]) {
 		fputs("  ", v->out);
-		print_wrapped(v->out, said, 4, v->options->width);
+		print_clean(v, said, 4);
 	}
 	for (size_t i = 0; i < v->model->column_count; i++)
 		if (v->text[i][0])
@@ -303,7 +310,7 @@ static void print_mode(const struct view *v, const struct run *run)
 }
 
 /* What a marker of that kind costs. */
-static void print_cost(const struct view *v, const char *what, const struct marker_cost *cost)
+static void print_cost(struct view *v, const char *what, const struct marker_cost *cost)
 {
 	const struct model *m = v->model;
 	char number[SCALED_ROOM];
@@ -323,7 +330,7 @@ static void print_cost(const struct view *v, const char *what, const struct mark
 	}
 	fprintf(line, " (median of %" PRIu64 " empty ones)", cost->samples);
 	fclose(line);
-	print_wrapped(v->out, text, 2, v->options->width);
+	print_clean(v, text, 2);
 	free(text);
 }
 

@@ -216,11 +216,10 @@ static void amount_cell(const void *data, size_t row, size_t column, char text[G
 	const struct row *of = t->amount_rows[row];
 	const struct amount *a = t->amounts[row];
 	struct place p = t->place[column];
+	char number[SCALED_ROOM] = "-";
 	struct value v;
 
 	if (p.kind == PLACE_AMOUNT) {
-		char number[SCALED_ROOM] = "-";
-
 		if (isfinite(a->sum))
 			scaled_real(a->sum, UNIT_COUNT, number);
 		snprintf(text, GRID_CELL, "%s %s", number, a->name);
@@ -238,8 +237,11 @@ static void amount_cell(const void *data, size_t row, size_t column, char text[G
 		return;
 	}
 	v = model_value(t->model, of, p.column);
-	if (v.state == VALUE_COUNTED)
-		scaled_real((double)v.number / a->sum, t->model->columns[p.column].unit, text);
+	/* The amount is of all of them, the value of some. */
+	if (v.state != VALUE_COUNTED || v.without)
+		return;
+	scaled_real((double)v.number / a->sum, t->model->columns[p.column].unit, number);
+	snprintf(text, GRID_CELL, "%s%s", v.flags & VALUE_SCALED ? "~" : "", number);
 }
 
 /* How many there are; notes them where there is room. */

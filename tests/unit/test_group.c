@@ -106,9 +106,52 @@ static void one_row_a_process(void **state)
 	model_close(m);
 }
 
+/* The second recording has no cgroup's metrics: a sum of both would be of one. */
+static void what_one_recording_lacks_is_told_of_in_the_sum(void **state)
+{
+	static struct metric clock = {
+		.name = "task-clock", .unit = UNIT_NS, .group = METRIC_NO_GROUP
+	};
+	static struct metric_list list = { &clock, 1, 0 };
+	const struct recorder_reader only = { "perf", true, NULL, &list };
+	struct tape a = tape_begin("sync"), b = { .fd = recording_fd() };
+	struct model *m;
+
+	(void)state;
+	two_phases(&a);
+	tape_end(&a);
+	b.r = recording_begin(b.fd, "sync", &only, 1);
+	process(&b, T0, 0, 100, "first");
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t clock_ns = i * MS;
+
+		marker(&b, (struct record_marker){ .time_ns = T0 + i * MS,
+				   .name = i ? "solve" : "START",
+				   .snapshot = i + 1 });
+		recorder_snapshot(
+			b.r, i + 1, 0, "perf", T0 + i * MS, T0 + i * MS + US, &clock_ns, &list);
+	}
+	tape_end(&b);
+	for (int turn = 0; turn < 2; turn++) {
+		assert_int_equal(model_open(&m), 0);
+		assert_int_equal(model_read(m, turn ? b.fd : a.fd, "first"), 0);
+		assert_int_equal(model_read(m, turn ? a.fd : b.fd, "second"), 0);
+		assert_int_equal(model_finish(m, BY_NAME), 0);
+		assert_string_equal(m->rows[1].name, "solve");
+		assert_counted(value(m, 1, "page-faults"), 300);
+		assert_int_equal(value(m, 1, "page-faults").without, 2);
+		model_close(m);
+		lseek(a.fd, 0, SEEK_SET);
+		lseek(b.fd, 0, SEEK_SET);
+	}
+	sys_close(a.fd);
+	sys_close(b.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_one_recording_lacks_is_told_of_in_the_sum),
 		cmocka_unit_test(rows_of_one_name_are_summed_over_runs),
 		cmocka_unit_test(a_row_of_several_runs_is_of_none),
 		cmocka_unit_test(a_sum_says_what_is_missing_in_it),
