@@ -34,13 +34,11 @@ static void tell_missing(const struct row *into, struct value *sum, struct value
 
 static void merge_values(const struct model *m, struct row *into, const struct row *row)
 {
-	double share = time_share(into->duration_ns, row->duration_ns);
-
 	for (size_t i = 0; i < m->column_count; i++) {
 		struct value v = model_value(m, row, i);
 
 		tell_missing(into, &into->values[i], &v);
-		value_merge(&into->values[i], &v, &m->columns[i], share);
+		value_merge(&into->values[i], &v, &m->columns[i], row->duration_ns);
 	}
 }
 
@@ -67,6 +65,7 @@ static int merge_row(const struct model *m, struct row *into, const struct row *
 	merge_values(m, into, row);
 	if (into->pid != row->pid || into->run != row->run)
 		into->pid = 0;
+	into->adds_processes |= into->run == row->run && into->process != row->process;
 	into->several_runs |= into->run != row->run || row->several_runs;
 	if (into->tid != row->tid)
 		into->tid = 0;
@@ -259,12 +258,11 @@ static struct row row_like(const struct region *r)
 static void merge_outermost(const struct model *m, struct row *into, const struct region *r)
 {
 	uint64_t duration = r->end_ns - r->begin_ns;
-	double share = time_share(into->duration_ns, duration);
 
 	for (size_t i = 0; i < m->column_count; i++) {
 		struct value v = region_value(m, r, REGION_WHOLE, i);
 
-		value_merge(&into->values[i], &v, &m->columns[i], share);
+		value_merge(&into->values[i], &v, &m->columns[i], duration);
 	}
 	into->duration_ns += duration;
 	into->clock_ns += r->clock_ns;

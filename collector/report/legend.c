@@ -52,6 +52,7 @@ struct legend {
 	bool is_short;
 	bool is_late;
 	bool to_death;
+	bool adds_processes;
 	bool exceeds; /* more task-clock than time */
 	uint64_t includes;
 };
@@ -314,6 +315,7 @@ static void see_row(struct legend *l, const struct row *row)
 	l->is_late |= row_is_late(row);
 	l->to_death |= row->to_death && row->clock_ns;
 	l->exceeds |= row->clock_ns > row->duration_ns;
+	l->adds_processes |= row->adds_processes;
 }
 
 static void put_sampled(const struct legend *l)
@@ -402,6 +404,8 @@ void legend_print(const struct model *m, const struct report_options *o, const b
 		put_line(&l, " ",
 			"task-clock: of all threads, and of the markers at a phase's ends, so that "
 			"it may exceed time");
+	if (l.adds_processes)
+		put_line(&l, " ", ROW_ADDS_PROCESSES);
 	if (l.to_death)
 		put_line(&l, " ", "a phase that ends with its process: " ROW_TO_DEATH);
 	if (l.error > 0)

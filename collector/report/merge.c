@@ -67,8 +67,16 @@ static void merge_counted(
 	into->includes += v->includes;
 }
 
-void value_merge(
-	struct value *into, const struct value *v, const struct column *column, double share)
+/* Of the second in the time of both. */
+static double time_share(uint64_t first_ns, uint64_t second_ns)
+{
+	uint64_t both = first_ns + second_ns;
+
+	return both ? (double)second_ns / (double)both : 0.5;
+}
+
+void value_merge(struct value *into, const struct value *v, const struct column *column,
+	uint64_t duration_ns)
 {
 	uint32_t without = into->without;
 
@@ -79,10 +87,13 @@ void value_merge(
 		into->without = v->state == VALUE_NULL;
 	} else if (v->state == VALUE_NULL) {
 		into->without++;
+		return;
 	} else if (into->state == VALUE_NULL) {
 		*into = *v;
 		into->without = without;
 	} else {
-		merge_counted(into, v, column, share);
+		merge_counted(into, v, column, time_share(into->over_ns, duration_ns));
+		duration_ns += into->over_ns;
 	}
+	into->over_ns = duration_ns;
 }

@@ -65,6 +65,7 @@ struct value {
 	uint32_t delay_us;
 	uint32_t without;  /* rows or regions that went into this one without being counted */
 	uint32_t includes; /* unresolved regions whose work is in it */
+	uint64_t over_ns;  /* a merged one: the time of all that went into it */
 	uint8_t state;
 	uint16_t flags;
 };
@@ -138,6 +139,7 @@ struct row {
 	bool to_death;         /* it ended with its process, not at a marker */
 	bool acknowledged;     /* begin_ns is the acknowledgement's time */
 	bool several_runs;     /* it is of more than one */
+	bool adds_processes;   /* phases of several processes of one run are added up in it */
 	bool is_short;         /* half of its task-clock or more is its markers' */
 	bool of_thread;        /* the outermost regions of one thread */
 	const char *reason;    /* why it has no values at all, or NULL */
@@ -404,6 +406,10 @@ void value_quality(const struct value *v, char text[QUALITY_ROOM]);
 
 /* From 6.16 on the kernel stops perf's counters before it takes the memory away. */
 #define ROW_TO_DEATH "what the kernel does to end it is in its time, but may not be in task-clock"
+
+/* The counters of a parent's phase hold what its children do meanwhile. */
+#define ROW_ADDS_PROCESSES                                                                         \
+	"of several processes: what a child did during its parent's phase of this name counts twice"
 
 /* "includes 2 unresolved phases", or "" */
 void row_quality(const struct row *row, char text[QUALITY_ROOM]);

@@ -102,6 +102,8 @@ void row_quality(const struct row *row, char text[QUALITY_ROOM])
 		add(text, "short: with that of its markers its task-clock is more than its time");
 	if (row_is_late(row))
 		add(text, "late: read more than a tenth of its time after a boundary");
+	if (row->adds_processes)
+		add(text, ROW_ADDS_PROCESSES);
 	if (row->to_death && row->clock_ns)
 		add(text, "ends with its process: " ROW_TO_DEATH);
 	if (row->acknowledged)

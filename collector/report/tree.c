@@ -78,11 +78,9 @@ static int node_values(struct tree *t, struct region_node *node)
 	return 0;
 }
 
-/* The node's time is still that without the region. */
 static void merge_region(const struct model *m, struct region_node *node, const struct region *r)
 {
 	const struct run *run = &m->runs[r->run];
-	double share = time_share(node->duration_ns, r->end_ns - r->begin_ns);
 
 	for (size_t c = 0; c < run->column_count; c++) {
 		size_t place = run->columns[c].place;
@@ -91,7 +89,7 @@ static void merge_region(const struct model *m, struct region_node *node, const 
 			struct value v = region_value(m, r, (enum region_part)part, c);
 
 			value_merge(&node->values[part * node->value_count + place - 1], &v,
-				&m->columns[c], share);
+				&m->columns[c], r->end_ns - r->begin_ns);
 		}
 	}
 }

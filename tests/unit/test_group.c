@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "internal/sys.h"
+#include "report/merge.h"
 #include "support/golden.h"
 #include "support/tape.h"
 
@@ -148,10 +149,31 @@ static void what_one_recording_lacks_is_told_of_in_the_sum(void **state)
 	sys_close(b.fd);
 }
 
+/* What was not counted has no weight. */
+static void a_mean_is_over_the_time_that_was_counted(void **state)
+{
+	const struct column column = { .name = "share", .unit = UNIT_PERCENT, .sum = COLUMN_SHARE };
+	const struct value null = { .state = VALUE_NULL, .note = "too short" };
+	const struct value all = { .state = VALUE_COUNTED, .number = 10000, .coverage = 1 };
+	const struct value none = { .state = VALUE_COUNTED, .number = 0, .coverage = 0.5 };
+	struct value sum = { .state = VALUE_MISSING };
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		value_merge(&sum, &null, &column, 30 * MS);
+	value_merge(&sum, &all, &column, 100 * MS);
+	value_merge(&sum, &null, &column, 500 * MS);
+	value_merge(&sum, &none, &column, 100 * MS);
+	assert_counted(sum, 5000);
+	assert_true(sum.coverage == 0.75);
+	assert_int_equal(sum.without, 101);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_one_recording_lacks_is_told_of_in_the_sum),
+		cmocka_unit_test(a_mean_is_over_the_time_that_was_counted),
 		cmocka_unit_test(rows_of_one_name_are_summed_over_runs),
 		cmocka_unit_test(a_row_of_several_runs_is_of_none),
 		cmocka_unit_test(a_sum_says_what_is_missing_in_it),
