@@ -34,8 +34,7 @@ static const struct row *row_of(const struct model *m, uint64_t process_index, c
 
 static struct value most_memory(const struct model *m, uint64_t process_index, const char *name)
 {
-	return value(
-		m, (size_t)(row_of(m, process_index, name) - m->rows), "proc_current_max");
+	return value(m, (size_t)(row_of(m, process_index, name) - m->rows), "proc_current_max");
 }
 
 static void who_is_gone_sees_no_readings_until_a_late_marker(void **state)
