@@ -168,6 +168,7 @@ static void faults_of_a_group_are_exact(void **state)
 	uint64_t before;
 
 	(void)state;
+	skip_with_tsan();
 	if (!group_open(&c))
 		skip_because("%s", reason);
 	child_start(&c);
